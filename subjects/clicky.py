@@ -28,6 +28,7 @@ import time
 
 sys.dont_write_bytecode = True  # a check leaves nothing in the tree
 import described  # noqa: E402
+import processes  # noqa: E402
 from programs import NotRun, Wrong, build, check_needs, expect, fill, variants  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -195,16 +196,7 @@ class Process:
         except subprocess.TimeoutExpired:
             raise Wrong(f"still there {STOP_S} s after SIGTERM") from None
         expect(status in (0, -signal.SIGTERM), f"ended with status {status} after SIGTERM: {self.said()[-300:]}")
-        until(lambda: not self.group(), "left a process behind")
-
-    def group(self):
-        """Whether anything of its group still lives."""
-        for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
-            with contextlib.suppress(OSError):
-                state, _, group = stat.read_text(errors="replace").rpartition(")")[2].split()[:3]
-                if int(group) == self.process.pid and state not in "ZX":
-                    return True
-        return False
+        until(lambda: not processes.of_group(self.process.pid), "left a process behind")
 
     def kill(self):
         with contextlib.suppress(ProcessLookupError):

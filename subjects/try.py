@@ -18,6 +18,7 @@ import shlex
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,7 @@ sys.dont_write_bytecode = True  # a check leaves nothing in the tree
 import building  # noqa: E402
 import conformance  # noqa: E402
 import described  # noqa: E402
+import processes  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 POLL_S = 0.02
@@ -114,22 +116,10 @@ def stop(process, subject):
     print(f"try: stopped in {took_s:.2f} s with status {status}")
 
 
-def group(process):
-    """The names of the living processes in the subject's process group."""
-    names = []
-    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            name, _, rest = stat.read_text(errors="replace").rpartition(")")
-            state, _, group_id = rest.split()[:3]
-            if int(group_id) == process.pid and state not in "ZX":
-                names.append(name.replace("(", "") + f" {state}")
-    return names
-
-
 def left_behind(process):
     """The processes that are left of the subject's group after a moment."""
     deadline = time.monotonic() + STRAGGLERS_S
-    while (names := group(process)) and time.monotonic() < deadline:
+    while (names := processes.of_group(process.pid)) and time.monotonic() < deadline:
         time.sleep(POLL_S)
     return names
 
@@ -146,8 +136,10 @@ def free_port():
         return listener.getsockname()[1]
 
 
-def exercise(subject, values, folder, log, hold):
-    command = [fill(word, values) for word in subject["start"]["cmd"]]
+@contextlib.contextmanager
+def started(subject, values, more, log):
+    """The server with further arguments, until it is left."""
+    command = [fill(word, values) for word in [*subject["start"]["cmd"], *more]]
     env = described.environment("trials") | {name: fill(value, values) for name, value in subject["start"].get("env", {}).items()}
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -155,27 +147,103 @@ def exercise(subject, values, folder, log, hold):
             start_new_session=True,
         )  # fmt: skip
     try:
-        wait_ready(process, subject, values, log)
-        if hold:
-            input(f"try: http://{values['host']}:{values['port']} (process {process.pid}); Enter stops it ")
-        target = conformance.Target(values["host"], int(values["port"]), subject["endpoints"], seed=1, timeout_s=5)
-        must, can = conformance.run(target)
-        if "counts" in subject:
-            check_counts(subject["counts"], values)
-        with conformance.Connection(target) as idle:
-            # An answered request first: Go waits 5 s for the first one of a new connection.
-            idle.send(target.probe()[0])
-            idle.response()
-            stop(process, subject)
-        if names := left_behind(process):
-            raise Wrong(f"left processes behind: {', '.join(names)}")
+        yield process
     finally:
         kill_group(process)
+
+
+def exercise(subject, values, log, hold):
+    try:
+        with started(subject, values, [], log) as process:
+            wait_ready(process, subject, values, log)
+            if hold:
+                input(f"try: http://{values['host']}:{values['port']} (process {process.pid}); Enter stops it ")
+            target = conformance.Target(values["host"], int(values["port"]), subject["endpoints"], seed=1, timeout_s=5)
+            must, can = conformance.run(target)
+            if "counts" in subject:
+                check_counts(subject["counts"], values)
+            with conformance.Connection(target) as idle:
+                # An answered request first: Go waits 5 s for the first one of a new connection.
+                idle.send(target.probe()[0])
+                idle.response()
+                stop(process, subject)
+            if names := left_behind(process):
+                raise Wrong(f"left processes behind: {', '.join(names)}")
+    finally:
         if log.stat().st_size:
             print(f"try: it wrote\n{log.read_text(errors='replace')[-2000:].rstrip()}")
     if must:
         raise Wrong(f"failed: {', '.join(must)}")
     return can
+
+
+def certificate(work):
+    """A certificate for 127.0.0.1 and its key, as files in the folder."""
+    made = {"certificate": str(work / "certificate.pem"), "key": str(work / "key.pem")}
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+    command += ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-out", made["certificate"], "-keyout", made["key"]]
+    subprocess.run(command, check=True, capture_output=True)
+    return made
+
+
+# What a client of HTTP/2 begins with: the preface and settings that change nothing.
+HTTP2_BEGINS = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
+HTTP2_SETTINGS = 4
+
+
+def connected(values, trusted, offer):
+    """A connection, with TLS if a certificate is trusted, where ALPN offers one protocol, which is to be chosen."""
+    plain = socket.create_connection((values["host"], int(values["port"])), timeout=5)
+    if trusted is None:
+        return plain
+    context = ssl.create_default_context(cafile=trusted)
+    context.set_alpn_protocols([offer])
+    secure = context.wrap_socket(plain, server_hostname=values["host"])
+    if secure.selected_alpn_protocol() not in (offer, None if offer == "http/1.1" else offer):
+        raise Wrong(f"chooses {secure.selected_alpn_protocol()} where ALPN offers {offer}")
+    return secure
+
+
+def exercise_protocol(subject, protocol, values, log):
+    """HTTP/1.1 by one protocol of a subject, with TLS under it or not, and HTTP/2 where that is what it is."""
+    values = values | {"port": str(free_port())}
+    trusted = None if protocol == "h2c" else values["certificate"]
+    path = "/hello" if "/hello" in subject["endpoints"] else subject["endpoints"][0]
+    with started(subject, values, subject["protocols"][protocol], log) as process:
+        deadline = time.monotonic() + subject["ready"]["timeout_s"]
+        while True:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise Wrong(f"{protocol}: is not ready: {log.read_text(errors='replace')[-300:]}")
+            with contextlib.suppress(OSError), connected(values, trusted, "http/1.1") as connection:
+                connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+                answer = b"".join(iter(lambda: connection.recv(65536), b""))
+                if answer:
+                    break
+            time.sleep(POLL_S)
+        if b" 200 " not in answer.splitlines()[0] + b" ":
+            raise Wrong(f"{protocol}: {path} is answered by {answer[:80]!r}")
+        if protocol != "https":
+            with connected(values, trusted, "h2") as connection:
+                connection.sendall(HTTP2_BEGINS)
+                head = connection.recv(9)
+                if len(head) < 4 or head[3] != HTTP2_SETTINGS or head.startswith(b"HTTP"):
+                    raise Wrong(f"{protocol}: HTTP/2 is answered by {head!r}")
+        stop(process, subject)
+
+
+def exercise_protocols(subject, values, scratch):
+    """Each protocol that a server speaks beside plain HTTP/1.1."""
+    if not subject.get("protocols"):
+        return
+    if shutil.which("openssl") is None:
+        print("try: its protocols are not checked: that needs openssl")
+        return
+    work = scratch / "protocols"
+    work.mkdir(exist_ok=True)
+    values = values | certificate(work) | {"work": str(work)}
+    for protocol in subject["protocols"]:
+        exercise_protocol(subject, protocol, values, scratch / "protocol.log")
+        print(f"try: {protocol} ok")
 
 
 def count(counts, values):
@@ -322,7 +390,8 @@ def trial(args, folder, scratch):
     values |= {name: offered[0] for name, offered in subject.get("variants", {}).items()}
     values |= {"host": "127.0.0.1", "port": str(free_port()), "threads": str(args.threads), "work": str(work)}
     values |= {"payload_bytes": "0", "instance": "0"}
-    can = exercise(subject, values, folder, scratch / "log", args.hold)
+    can = exercise(subject, values, scratch / "log", args.hold)
+    exercise_protocols(subject, values, scratch)
     print(f"try: {args.subject} ok{'; cannot: ' + ', '.join(can) if can else ''}")
 
 

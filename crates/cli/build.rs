@@ -1,10 +1,26 @@
 //! Tells the program which commit it is made from, where there is a git to ask: the last one that touched what it is
 //! made of, so that another document in the repository makes no other program.
+//!
+//! Packs `subjects/` and `experiments/` for `src/embedded.rs`, so that the program needs no checkout. No git is asked for
+//! that: what it ignores there is known by its name, and a test compares both.
 
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{env, io};
 
 /// What the program is made of, from the root of the repository.
 const SOURCES: [&str; 4] = ["crates", "Cargo.toml", "Cargo.lock", "rust-toolchain.toml"];
+
+/// What is packed, from the root of the repository.
+const PACKED: [&str; 2] = ["experiments", "subjects"];
+/// Folders and endings of files that builds and tests leave there.
+const IGNORED: [&str; 5] = [".git", ".venv", "__pycache__", "node_modules", "target"];
+const IGNORED_ENDINGS: [&str; 2] = [".pyc", ".pending-snap"];
+/// It takes two seconds, once for each change of a subject or an experiment.
+const LEVEL: i32 = 19;
 
 fn git(words: &[&str]) -> Option<String> {
     let output = Command::new("git")
@@ -18,7 +34,61 @@ fn git(words: &[&str]) -> Option<String> {
     output.status.success().then(|| text.trim().to_owned())
 }
 
+/// The files below `folder` that are packed, by their paths from `root`.
+fn files(root: &Path, folder: &Path, found: &mut BTreeMap<String, PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let (name, path) = (entry.file_name(), entry.path());
+        let name = name.to_string_lossy();
+        if IGNORED.contains(&name.as_ref()) || IGNORED_ENDINGS.iter().any(|end| name.ends_with(end))
+        {
+            continue;
+        }
+        if entry.file_type()?.is_dir() {
+            files(root, &path, found)?;
+        } else {
+            let below = path.strip_prefix(root).unwrap_or(&path);
+            found.insert(below.display().to_string(), path.clone());
+        }
+    }
+    Ok(())
+}
+
+/// The archive, with the same bytes for the same files: neither owners nor times.
+fn packed(root: &Path) -> io::Result<Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for folder in PACKED {
+        files(root, &root.join(folder), &mut found)?;
+    }
+    let mut archive = tar::Builder::new(Vec::new());
+    for (name, path) in &found {
+        let bytes = fs::read(path)?;
+        let is_program = fs::metadata(path)?.permissions().mode() & 0o100 != 0;
+        let mut header = tar::Header::new_gnu();
+        header.set_size(bytes.len() as u64);
+        header.set_mode(if is_program { 0o755 } else { 0o644 });
+        archive.append_data(&mut header, name, &bytes[..])?;
+    }
+    let archive = archive.into_inner()?;
+    let mut packed = vec![0; zstd_safe::compress_bound(archive.len())];
+    let made = zstd_safe::compress(&mut packed[..], &archive, LEVEL)
+        .map_err(|code| io::Error::other(zstd_safe::get_error_name(code)))?;
+    packed.truncate(made);
+    Ok(packed)
+}
+
 fn main() {
+    let root = Path::new("../..");
+    let place = Path::new(&env::var_os("OUT_DIR").expect("cargo names a folder")).join("files");
+    let written = packed(root).and_then(|packed| fs::write(&place, packed));
+    if let Err(error) = written {
+        println!(
+            "cargo::error=prony-cli is built in its checkout, with experiments/ and subjects/: {error}"
+        );
+    }
+    for folder in PACKED {
+        println!("cargo::rerun-if-changed=../../{folder}");
+    }
     // Applications may load modules in C, which look in the program for Lua's functions.
     println!("cargo::rustc-link-arg-bins=-Wl,--export-dynamic-symbol=lua*");
     let commit = git(&["log", "-1", "--abbrev=12", "--format=%h"]).unwrap_or_default();

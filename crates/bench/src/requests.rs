@@ -8,7 +8,7 @@ use std::thread;
 use prony_base::{Instant, Nanos};
 use prony_engine::{Config, ListenOptions, Receiver, mailbox};
 use prony_http::{Counters, Source};
-use prony_load::prepare::{RequestParts, Url, prepare};
+use prony_load::prepare::{LoadUrl, RequestParts, prepare};
 use prony_load::{LoadSpec, Observer};
 
 use crate::ping::{self, Fixed};
@@ -96,7 +96,7 @@ impl Observer for Silent {
 }
 
 fn ask(order: &Order, address: SocketAddr) -> Result<u64, BenchError> {
-    let url = Url::parse(&format!("http://{address}/ping")).map_err(wrong)?;
+    let url = LoadUrl::parse(&format!("http://{address}/ping")).map_err(wrong)?;
     let headers = [("content-type".to_owned(), "application/json".to_owned())];
     let parts = RequestParts {
         method: "POST",

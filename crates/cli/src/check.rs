@@ -104,7 +104,7 @@ struct Asked {
 
 /// Runs `prony check`.
 pub fn run(words: &CheckWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
-    let home = Home::find()?;
+    let home = Home::find(streams.err)?;
     let here = env::current_dir().context("there is no current folder")?;
     let named = chosen(words, &home, &here)?;
     let interrupted = interruption()?;
@@ -148,8 +148,7 @@ pub fn run(words: &CheckWords, streams: &mut Streams<'_>) -> anyhow::Result<Endi
 fn chosen(words: &CheckWords, home: &Home, here: &Path) -> anyhow::Result<Vec<String>> {
     let there = subject::folders(&home.subjects);
     for name in &words.subjects {
-        let places = [home.subjects.join(name), here.join(name)];
-        if !places.iter().any(|place| place.join(FILE).is_file()) {
+        if folder_of(name, home, here).is_none() {
             let help = match nearest(name, there.iter().map(String::as_str)) {
                 Some(word) => format!("did you mean `{word}`?"),
                 None => "`prony list subjects` names those that are here".to_owned(),
@@ -171,6 +170,12 @@ fn chosen(words: &CheckWords, home: &Home, here: &Path) -> anyhow::Result<Vec<St
     }
 }
 
+/// The folder of the subject that is named: among Prony's own, as a path, or in `subjects/` here.
+fn folder_of(name: &str, home: &Home, here: &Path) -> Option<PathBuf> {
+    let places = [&home.subjects, here, &here.join("subjects")].map(|place| place.join(name));
+    places.into_iter().find(|place| place.join(FILE).is_file())
+}
+
 /// What all checks need.
 struct Bench<'a> {
     home: &'a Home,
@@ -183,11 +188,8 @@ impl Bench<'_> {
     /// Checks one subject. `None`: the user ended it.
     fn check(&self, reference: &str, streams: &mut Streams<'_>) -> anyhow::Result<Option<Checked>> {
         let start = clock::monotonic();
-        let under = self.home.subjects.join(reference);
-        let folder = match under.join(FILE).is_file() {
-            true => under,
-            false => self.here.join(reference),
-        };
+        let folder =
+            folder_of(reference, self.home, self.here).unwrap_or_else(|| self.here.join(reference));
         let subject = Subject::load(&folder)?;
         let mut checked = Checked {
             subject: subject.id.clone(),

@@ -13,6 +13,7 @@ use prony_lab::subject::{self, Subject};
 use prony_record::layout;
 
 use crate::cause::CannotWrite;
+use crate::embedded;
 use crate::home::Home;
 use crate::lines::bytes;
 use crate::runs::{self, RunDirectory};
@@ -24,7 +25,8 @@ const DAY_MS: u64 = 86_400_000;
 #[derive(Debug, Args)]
 #[command(
     after_help = "A path that is not a run directory is refused, and so is one that a running prony uses; then nothing \
-     at all is removed. A build is kept while it is the newest of its subject, or in use.\n\nExit codes: 0 done; 1 \
+     at all is removed. A build is kept while it is the newest of its subject, or in use; unpacked subjects and \
+     experiments while a prony uses them.\n\nExit codes: 0 done; 1 \
      something could not be removed; 2 wrong usage, or a path that is not a run directory."
 )]
 pub struct CleanWords {
@@ -34,7 +36,7 @@ pub struct CleanWords {
     /// Remove the runs in --runs that began longer ago than this: 12h, 30d, 8w
     #[arg(long, value_name = "AGE", value_parser = age, conflicts_with = "dirs")]
     pub older_than: Option<u64>,
-    /// Remove the builds that no subject needs any longer
+    /// Remove the builds that no subject needs any longer, and subjects that another version of Prony has unpacked
     #[arg(long)]
     pub builds: bool,
     /// Folder of the run directories
@@ -67,7 +69,15 @@ fn age(text: &str) -> Result<u64, String> {
 struct Doomed {
     path: PathBuf,
     bytes: u64,
-    build: bool,
+    kind: DoomedKind,
+}
+
+/// What kind of folder it is.
+#[derive(Clone, Copy)]
+enum DoomedKind {
+    Run,
+    Build,
+    Copy,
 }
 
 /// Runs `prony clean`.
@@ -86,15 +96,16 @@ pub fn run(words: &CleanWords, streams: &mut Streams<'_>) -> anyhow::Result<Endi
                 .map(of_run),
         );
     }
-    let home = Home::find()?;
-    if words.builds {
-        doomed.extend(builds(&home)?);
+    let home = words.builds.then(|| Home::find(streams.err)).transpose()?;
+    if let Some(home) = &home {
+        doomed.extend(builds(home)?);
+        doomed.extend(copies(home)?);
     }
     let (mut removed, mut failed) = (0, 0);
     for one in &doomed {
         let said = match words.dry_run {
             true => Ok("would be removed"),
-            false => remove(one, &home).map(|()| "removed"),
+            false => remove(one, home.as_ref()).map(|()| "removed"),
         };
         match said {
             Ok(said) => {
@@ -130,7 +141,7 @@ fn of_run(run: &RunDirectory) -> Doomed {
     Doomed {
         path: run.path.clone(),
         bytes: run.bytes,
-        build: false,
+        kind: DoomedKind::Run,
     }
 }
 
@@ -172,22 +183,40 @@ fn builds(home: &Home) -> anyhow::Result<Vec<Doomed>> {
     let subjects: Vec<Subject> = loaded.collect();
     let unused =
         clean::unused(&home.cache, &subjects).map_err(|failed| anyhow::anyhow!(failed.reason))?;
-    let doomed = |path: PathBuf| Doomed {
-        bytes: runs::size(&path).unwrap_or(0),
-        path,
-        build: true,
-    };
-    Ok(unused.into_iter().map(doomed).collect())
+    Ok(unused
+        .into_iter()
+        .map(|path| of_cache(path, DoomedKind::Build))
+        .collect())
 }
 
-fn remove(one: &Doomed, home: &Home) -> anyhow::Result<()> {
-    if !one.build {
-        // The plan goes first: what is cut off in the middle is no run directory any more, and is not rendered as one.
-        fs::remove_file(one.path.join(layout::PLAN)).with_context(CannotWrite::at(&one.path))?;
-        return fs::remove_dir_all(&one.path).with_context(CannotWrite::at(&one.path));
+/// The unpacked subjects and experiments that no prony uses.
+fn copies(home: &Home) -> anyhow::Result<Vec<Doomed>> {
+    let unused = embedded::unused(&home.cache)?.into_iter();
+    Ok(unused
+        .map(|path| of_cache(path, DoomedKind::Copy))
+        .collect())
+}
+
+fn of_cache(path: PathBuf, kind: DoomedKind) -> Doomed {
+    Doomed {
+        bytes: runs::size(&path).unwrap_or(0),
+        path,
+        kind,
     }
-    let removed =
-        clean::remove(&home.cache, &one.path).map_err(|failed| anyhow::anyhow!(failed.reason))?;
+}
+
+fn remove(one: &Doomed, home: Option<&Home>) -> anyhow::Result<()> {
+    let removed = match (one.kind, home) {
+        (DoomedKind::Build, Some(home)) => clean::remove(&home.cache, &one.path)
+            .map_err(|failed| anyhow::anyhow!(failed.reason))?,
+        (DoomedKind::Copy, Some(home)) => embedded::remove(&home.cache, &one.path)?,
+        _ => {
+            // The plan goes first: what is cut off in the middle is no run directory any more, and is not rendered as one.
+            fs::remove_file(one.path.join(layout::PLAN))
+                .with_context(CannotWrite::at(&one.path))?;
+            return fs::remove_dir_all(&one.path).with_context(CannotWrite::at(&one.path));
+        }
+    };
     match removed {
         true => Ok(()),
         false => bail!(

@@ -130,9 +130,10 @@ fn in_turns(
     // Here, as an experiment's commands run in its folder, and these were typed here.
     let name = dir.file_name().unwrap_or(OsStr::new("compare"));
     let experiment = Path::new(name).with_extension("toml");
-    let subjects = Home::find()?.subjects;
+    let subjects = Home::find(streams.err)?.subjects;
     let is_subject = |name: &str| {
-        let mut places = [subjects.join(name), PathBuf::from(name)].into_iter();
+        let local = Path::new("subjects").join(name);
+        let mut places = [subjects.join(name), PathBuf::from(name), local].into_iter();
         places.any(|place| place.join(FILE).is_file())
     };
     let sides = commands.map(|command| Side::of(command, is_subject));

@@ -1,13 +1,20 @@
 //! `prony completions` and `prony __man`: what shells and `man` read of the command line, made from its words.
 //!
-//! Names of subjects are asked for when they are completed (`prony __names`), since they are folders that come and go.
+//! Names of subjects, experiments and cells are asked for when they are completed (`prony __names`), since they come and go.
+//!
+//! The engine of clap_complete that asks the program for every word is not used: it is unstable, and in bash it leaves the
+//! blanks in names of cells as they are.
 
-use std::fs;
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
 
 use anyhow::Context as _;
 use clap::{Args, Command, CommandFactory as _, ValueEnum};
 use clap_complete::{Shell, generate};
+use prony_lab::build;
+use prony_lab::experiment::Experiment;
+use prony_lab::plan::{self, Facts, Options};
 use prony_lab::subject;
 
 use crate::cause::CannotWrite;
@@ -47,11 +54,60 @@ pub struct ManWords {
     pub dir: PathBuf,
 }
 
+/// `prony __names`
+#[derive(Debug, Args)]
+pub struct NamesWords {
+    /// Names of what
+    #[arg(default_value = "subjects")]
+    pub what: NamesOf,
+    /// The words of the command line so far, for the cells of the experiment among them
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub typed: Vec<String>,
+}
+
+/// What `prony __names` prints the names of.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum NamesOf {
+    /// Subjects
+    Subjects,
+    /// Experiments that `prony run` takes by name
+    Experiments,
+    /// Subjects and cells of an experiment
+    Cells,
+}
+
 /// Bash completes with a function; this one asks for names where they are wanted, and leaves the rest to the generated one.
+/// Bash splits words at `=`, which names of cells have, so that the word is taken from the line, and what bash takes for
+/// another word before it is cut from the names. A word in quotes is one to bash, too.
 const BASH: &str = r#"
+_prony_names() {
+    local typed=${line//[\\\"\']/} cut= name names=()
+    mapfile -t names < <(prony __names "$@" 2>/dev/null)
+    [[ $line == *[=:]* && $line != [\"\']* ]] && cut=${typed%"${typed##*[=:]}"}
+    for name in "${names[@]}"; do
+        [[ $name == "$typed"* ]] || continue
+        name=${name:${#cut}}
+        [[ $line == [\"\']* ]] || printf -v name %q "$name"
+        COMPREPLY+=("$name")
+    done
+}
 _prony_or_names() {
-    if [ "${COMP_WORDS[1]}" = check ] && [ "${COMP_WORDS[COMP_CWORD]#-}" = "${COMP_WORDS[COMP_CWORD]}" ]; then
-        COMPREPLY=($(compgen -W "$(prony __names 2>/dev/null)" -- "${COMP_WORDS[COMP_CWORD]}"))
+    local line=${COMP_LINE:0:COMP_POINT} before=
+    local a_word='^(([^ \"'\'']|\\.|\"[^\"]*\"|'\''[^'\'']*'\'')*) +'
+    while [[ $line =~ $a_word ]]; do
+        before=${BASH_REMATCH[1]} line=${line:${#BASH_REMATCH[0]}}
+    done
+    COMPREPLY=()
+    if [[ ${COMP_WORDS[1]} == run && $before == --only ]]; then
+        _prony_names cells -- "${COMP_WORDS[@]:2}"
+    elif [[ $line == -* ]] || [[ " VALUED " == *" $before "* ]]; then
+        _prony "$@"
+    elif [[ ${COMP_WORDS[1]} == check ]]; then
+        _prony_names subjects
+    elif [[ ${COMP_WORDS[1]} == run || ${COMP_WORDS[1]} == log ]] && ((COMP_CWORD > 1)); then
+        _prony_names experiments
+        compopt -o filenames 2>/dev/null
+        mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -X '!*.toml' -- "$line"; compgen -d -- "$line")
     else
         _prony "$@"
     fi
@@ -59,10 +115,28 @@ _prony_or_names() {
 complete -F _prony_or_names -o nosort -o bashdefault -o default prony 2>/dev/null ||
     complete -F _prony_or_names -o bashdefault -o default prony
 "#;
-const FISH: &str = "complete -c prony -n \"__fish_seen_subcommand_from check\" -f -a \"(prony __names 2>/dev/null)\"\n";
-const ZSH: &str = "\n_prony_names() {\n    compadd -- $(prony __names 2>/dev/null)\n}\n";
-/// How the words of `prony check` end in what is generated for zsh, and how they are to end.
-const ZSH_SUBJECTS: (&str, &str) = ("'*::subjects -- ", ":_prony_names' \\");
+const FISH: &str = r#"complete -c prony -n "__fish_seen_subcommand_from check" -f -a "(prony __names 2>/dev/null)"
+complete -c prony -n "__fish_seen_subcommand_from run log" -a "(prony __names experiments 2>/dev/null)"
+complete -c prony -n "__fish_seen_subcommand_from run" -l only -x -a "(prony __names cells -- (commandline -opc) 2>/dev/null)"
+"#;
+const ZSH: &str = r#"
+_prony_names() {
+    local -a names=("${(@f)$(prony __names "$@" 2>/dev/null)}")
+    compadd -a names
+}
+_prony_subjects() { _prony_names subjects }
+_prony_cells() { _prony_names cells -- $words }
+_prony_experiments() {
+    _prony_names experiments
+    _files -g '*.toml'
+}
+"#;
+/// Lines of what is generated for zsh by their beginnings, with their ends, and the functions that complete in their place.
+const ZSH_NAMES: [(&str, &str, &str); 3] = [
+    ("'*::subjects -- ", ":_default'", ":_prony_subjects'"),
+    ("'*--only=", ":_default'", ":_prony_cells'"),
+    ("':experiment -- ", ":_files'", ":_prony_experiments'"),
+];
 
 /// Runs `prony completions`.
 pub fn run(words: &CompletionsWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
@@ -77,7 +151,7 @@ fn script(shell: ShellWord) -> String {
         String::from_utf8_lossy(&bytes).into_owned()
     };
     match shell {
-        ShellWord::Bash => generated(Shell::Bash) + BASH,
+        ShellWord::Bash => generated(Shell::Bash) + &BASH.replace("VALUED", &valued()),
         ShellWord::Fish => generated(Shell::Fish) + FISH,
         ShellWord::Zsh => with_names(&generated(Shell::Zsh)),
     }
@@ -95,15 +169,30 @@ fn visible() -> Command {
         .subcommands(shown)
 }
 
-/// The script for zsh, in which subjects are completed by names. Its first line, which says what it is for, stays the first.
+/// The flags of `prony run`, `log` and `check` that a value follows.
+fn valued() -> String {
+    let all = Words::command();
+    let commands = ["run", "log", "check"].map(|name| all.find_subcommand(name));
+    let flags = commands
+        .iter()
+        .flatten()
+        .flat_map(|command| command.get_opts());
+    let valued = flags.filter(|flag| flag.get_action().takes_values());
+    let names: BTreeSet<String> = valued
+        .filter_map(|flag| Some(format!("--{}", flag.get_long()?)))
+        .collect();
+    names.into_iter().collect::<Vec<String>>().join(" ")
+}
+
+/// The script for zsh, in which names are asked for. Its first line, which says what it is for, stays the first.
 fn with_names(generated: &str) -> String {
-    let (begins, ends) = ZSH_SUBJECTS;
     let mut lines: Vec<String> = Vec::new();
     for line in generated.lines() {
-        lines.push(match line.strip_suffix(":_default' \\") {
-            Some(start) if line.starts_with(begins) => format!("{start}{ends}"),
-            _ => line.to_owned(),
+        let own = ZSH_NAMES.iter().find_map(|(begins, ends, own)| {
+            let start = line.strip_suffix(" \\")?.strip_suffix(ends)?;
+            line.starts_with(begins).then(|| format!("{start}{own} \\"))
         });
+        lines.push(own.unwrap_or_else(|| line.to_owned()));
         if lines.len() == 1 {
             lines.push(ZSH.to_owned());
         }
@@ -120,12 +209,44 @@ pub fn man(words: &ManWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending
     Ok(Ending::Done)
 }
 
-/// Runs `prony __names`: the subjects that are here, a line each.
-pub fn names(streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
-    for name in subject::folders(&Home::find()?.subjects) {
+/// Runs `prony __names`: a line each. A shell has no use for what is wrong: then there are none.
+pub fn names(words: &NamesWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+    let home = Home::find(&mut io::sink())?;
+    let names: Vec<String> = match words.what {
+        NamesOf::Subjects => home.all_subjects().into_keys().collect(),
+        NamesOf::Experiments => home.experiment_names(),
+        NamesOf::Cells => cells(&home, &words.typed).unwrap_or_default(),
+    };
+    for name in names {
         writeln!(streams.out, "{name}")?;
     }
     Ok(Ending::Done)
+}
+
+/// The subjects and the cells that this machine can run of the experiment that is among the words.
+fn cells(home: &Home, typed: &[String]) -> Option<Vec<String>> {
+    let is_value = |at: usize| at > 0 && typed[at - 1].starts_with("--only");
+    let words = typed.iter().enumerate();
+    let mut words = words.filter(|(at, word)| !word.starts_with('-') && !is_value(*at));
+    // Other words may be files, too, such as the program's own name.
+    let experiment = words.find_map(|(_, word)| {
+        let found = home.experiment(Path::new(word)).ok()?;
+        Experiment::load_as(&found.path, &found.shown).ok()
+    })?;
+    let subjects = subject::load_all(&experiment, &home.subjects).ok()?;
+    let path = env::var("PATH").unwrap_or_default();
+    let originals = build::source::originals();
+    let facts =
+        Facts::gather(&subjects, &path, originals.as_deref(), false).with_kernel(&experiment);
+    let plan = plan::plan(&experiment, &subjects, &facts, &Options::default()).ok()?;
+    let mut names: Vec<String> = Vec::new();
+    for subject in plan.cells.iter().map(|cell| &cell.subject) {
+        if !names.contains(subject) {
+            names.push(subject.clone());
+        }
+    }
+    names.extend(plan.cells.iter().map(|cell| cell.id.clone()));
+    Some(names)
 }
 
 #[cfg(test)]
@@ -146,6 +267,13 @@ mod tests {
         }
         let zsh = script(ShellWord::Zsh);
         assert!(zsh.starts_with("#compdef prony\n"));
-        assert_eq!(zsh.matches(":_prony_names'").count(), 1);
+        for (name, count) in [("subjects", 1), ("cells", 1), ("experiments", 2)] {
+            assert_eq!(
+                zsh.matches(&format!(":_prony_{name}'")).count(),
+                count,
+                "{name}"
+            );
+        }
+        assert!(valued().contains("--only") && !valued().contains("--quick"));
     }
 }

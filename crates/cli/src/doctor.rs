@@ -24,7 +24,7 @@ const INDENT: usize = 10;
 /// `prony doctor`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Takes about four seconds. What can be neither read nor measured is reported as unknown, with the \
+    after_help = "Takes a few seconds. What can be neither read nor measured is reported as unknown, with the \
      reason.\n\n--fix writes the governor, turbo, io_uring, local ports and somaxconn where they spoil measurements \
      and may be written (with sudo), and first saves their old values in $PRONY_STATE, else $XDG_STATE_HOME/prony, \
      else ~/.local/state/prony. --undo restores them, except those that have been changed since; so does a restart \

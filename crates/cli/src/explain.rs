@@ -1,14 +1,16 @@
-//! `prony explain`: the page of a finding, or the list of all.
+//! `prony explain`: the page of a finding, or the list of all; or a key of an experiment or a `subject.toml`.
 
 use clap::Args;
 use prony_findings::Code;
+use prony_lab::reference;
 
 use crate::{Ending, Streams};
 
 /// `prony explain`
 #[derive(Debug, Args)]
 pub struct ExplainWords {
-    /// The code of a finding; without one, all codes are listed
+    /// The code of a finding, such as P003, or a key of an experiment or a subject.toml, such as run.blocks or
+    /// blocks; without one, all codes are listed
     pub code: Option<String>,
 }
 
@@ -20,17 +22,24 @@ pub fn run(words: &ExplainWords, streams: &mut Streams<'_>) -> anyhow::Result<En
         }
         return Ok(Ending::Done);
     };
+    let keys = reference::find(code);
+    if !keys.is_empty() {
+        let entries: Vec<String> = keys.iter().map(ToString::to_string).collect();
+        write!(streams.out, "{}", entries.join("\n"))?;
+        return Ok(Ending::Done);
+    }
     match code.to_ascii_uppercase().parse::<Code>() {
         Ok(code) => {
             write!(streams.out, "{}", code.page())?;
             Ok(Ending::Done)
         }
-        Err(unknown) => {
-            let first = Code::ALL.first().map_or("", |code| code.as_str());
-            let last = Code::ALL.last().map_or("", |code| code.as_str());
+        Err(_) => {
+            let (first, last) = (Code::ALL.first(), Code::ALL.last());
+            let [first, last] = [first, last].map(|code| code.map_or("", |code| code.as_str()));
             writeln!(
                 streams.err,
-                "prony: {unknown}; the codes are {first} to {last}, `prony explain` lists them"
+                "prony: neither a finding ({first} to {last}) nor a key of an experiment is called `{code}`; \
+                 `prony explain` lists the findings, docs/experiment-reference.md the keys"
             )?;
             Ok(Ending::Usage)
         }

@@ -15,8 +15,10 @@ mod check;
 mod clean;
 mod compare;
 mod completions;
+mod docs;
 mod doctor;
 mod driver;
+mod embedded;
 mod explain;
 mod fetch;
 mod generate;
@@ -36,6 +38,7 @@ mod serve;
 mod signals;
 mod stats;
 mod terminal;
+mod tls;
 mod typed;
 mod verify;
 pub mod words;
@@ -84,6 +87,15 @@ pub struct Streams<'a> {
     pub err: &'a mut dyn Write,
 }
 
+/// The command that `args` (the program's name first) spell out, as [`run`] reads them: with what `prony load --from` stands for, and
+/// a flag for each of several requirements.
+pub fn parsed(args: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Words, clap::Error> {
+    let wrong = |why| clap::Error::raw(clap::error::ErrorKind::ValueValidation, why);
+    let args = args.into_iter().map(Into::into).collect();
+    let (args, _) = load::from::expanded(args).map_err(wrong)?;
+    Words::try_parse_from(args)
+}
+
 /// Runs the command that `args` (the program's name first) spell out.
 pub fn run(
     args: impl IntoIterator<Item = OsString>,
@@ -91,10 +103,20 @@ pub fn run(
     err: &mut dyn Write,
 ) -> ExitCode {
     let streams = &mut Streams { out, err };
-    let words = match Words::try_parse_from(args) {
-        Ok(words) => words,
-        Err(wrong) => return usage(&wrong, streams),
+    let (args, translated) = match load::from::expanded(args.into_iter().collect()) {
+        Ok(expanded) => expanded,
+        Err(wrong) => {
+            let _ = writeln!(streams.err, "prony: {wrong}");
+            return Ending::Usage.into();
+        }
     };
+    let words = match Words::try_parse_from(&args) {
+        Ok(words) => words,
+        Err(wrong) => return usage(&wrong, &args, streams),
+    };
+    if let Some(command) = translated {
+        let _ = writeln!(streams.err, "prony: the same here: {command}");
+    }
     if let Command::Supervise = words.command {
         return prony_lab::supervise::main(io::stdin().as_fd(), &mut *streams.out);
     }
@@ -121,6 +143,7 @@ fn dispatch(command: Command, streams: &mut Streams<'_>) -> anyhow::Result<Endin
         Command::Reproduce(words) => bundle::reproduce::run(&words, streams),
         Command::Stats(words) => stats::run(&words, streams),
         Command::Explain(words) => explain::run(&words, streams),
+        Command::Docs(words) => docs::run(&words, streams),
         Command::Doctor(words) => doctor::run(&words, streams),
         Command::New(words) => new::run(&words, streams),
         Command::Check(words) => check::run(&words, streams),
@@ -133,7 +156,7 @@ fn dispatch(command: Command, streams: &mut Streams<'_>) -> anyhow::Result<Endin
         Command::Lua(words) => lua::run(&words, streams),
         Command::Completions(words) => completions::run(&words, streams),
         Command::Man(words) => completions::man(&words, streams),
-        Command::Names => completions::names(streams),
+        Command::Names(words) => completions::names(&words, streams),
         Command::HostWorker => Ok(host::work()),
         Command::Generate => generate::run(streams),
         Command::Supervise => unreachable!("it has an exit code of its own"),
@@ -141,7 +164,7 @@ fn dispatch(command: Command, streams: &mut Streams<'_>) -> anyhow::Result<Endin
 }
 
 /// `--help` and `--version` go to standard output and are no error.
-fn usage(wrong: &clap::Error, streams: &mut Streams<'_>) -> ExitCode {
+fn usage(wrong: &clap::Error, args: &[OsString], streams: &mut Streams<'_>) -> ExitCode {
     let to: &mut dyn Write = if wrong.use_stderr() {
         streams.err
     } else {
@@ -149,6 +172,9 @@ fn usage(wrong: &clap::Error, streams: &mut Streams<'_>) -> ExitCode {
     };
     let _ = write!(to, "{}", wrong.render());
     if wrong.use_stderr() {
+        if let Some(hint) = load::from::hint(args) {
+            let _ = writeln!(streams.err, "{hint}");
+        }
         Ending::Usage.into()
     } else {
         Ending::Done.into()

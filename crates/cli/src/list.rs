@@ -1,7 +1,6 @@
 //! `prony list`: experiments, subjects and runs that are here.
 
 use std::env;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -9,25 +8,23 @@ use prony_base::counted;
 use prony_lab::build;
 use prony_lab::experiment::Experiment;
 use prony_lab::plan::Facts;
-use prony_lab::subject::{self, Subject};
+use prony_lab::subject::Subject;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::home::Home;
+use crate::home::{EXPERIMENTS, Home, experiment_names};
 use crate::lines::{bytes, wrapped};
 use crate::runs::{self, RunDirectory};
 use crate::{Ending, Streams};
 
 /// Version of what `--json` prints.
 const SCHEMA: u32 = 1;
-/// Experiments that are read of one folder at the most.
-const EXPERIMENTS_MAX: usize = 1_000;
 
 /// `prony list`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Experiments are the TOML files in experiments/, here and in Prony's own folder; subjects are the folders under \
-Prony's subjects/; runs are the run directories in runs/, here."
+    after_help = "Experiments are the TOML files in experiments/ here, and those that come with Prony, by the name that `prony run` \
+takes; subjects are the folders under Prony's subjects/, and under subjects/ here; runs are the run directories in runs/, here."
 )]
 pub struct ListWords {
     /// What to list [default: all]
@@ -54,7 +51,7 @@ pub enum What {
 
 /// Runs `prony list`.
 pub fn run(words: &ListWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
-    let home = Home::find()?;
+    let home = Home::find(streams.err)?;
     let wants = |what| words.what.is_none_or(|only| only == what);
     let mut value = json!({"schema": SCHEMA});
     let mut parts = Vec::new();
@@ -109,6 +106,8 @@ fn titled(title: &str, entries: impl Iterator<Item = String>) -> String {
 #[derive(Debug, Serialize)]
 struct ListedExperiment {
     path: PathBuf,
+    /// What `prony run` takes for it.
+    name: String,
     title: String,
     subjects: usize,
     workloads: usize,
@@ -118,7 +117,7 @@ struct ListedExperiment {
 }
 
 impl ListedExperiment {
-    fn of(path: PathBuf) -> ListedExperiment {
+    fn of((path, name): (PathBuf, String)) -> ListedExperiment {
         match Experiment::load(&path) {
             Ok(experiment) => ListedExperiment {
                 title: experiment.title,
@@ -126,6 +125,7 @@ impl ListedExperiment {
                 workloads: experiment.workloads.len(),
                 wrong: String::new(),
                 path,
+                name,
             },
             Err(wrong) => ListedExperiment {
                 title: String::new(),
@@ -136,6 +136,7 @@ impl ListedExperiment {
                     .first()
                     .map_or_else(String::new, |problem| problem.message.clone()),
                 path,
+                name,
             },
         }
     }
@@ -151,30 +152,29 @@ impl ListedExperiment {
             }
             wrong => format!("cannot be used: {wrong}"),
         };
-        format!("{}\n{}", self.path.display(), wrapped("    ", 4, &said))
+        format!("{}\n{}", self.name, wrapped("    ", 4, &said))
     }
 }
 
-/// The experiments here and in Prony's own folder, by path.
+/// The experiments here, then those of Prony's own folder that have another name, each with what `prony run` takes for it.
 fn experiments(home: &Home) -> Vec<ListedExperiment> {
-    let mut folders = vec![PathBuf::from("experiments")];
+    let here = Path::new(EXPERIMENTS);
     let own = home.experiments();
-    if fs::canonicalize(&own).ok() != fs::canonicalize("experiments").ok() {
-        folders.push(own);
-    }
-    let in_folder = |folder: PathBuf| {
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        let paths = entries.map(|entry| entry.path());
-        let mut files: Vec<PathBuf> = paths
-            .filter(|path| path.extension().is_some_and(|ext| ext == "toml"))
-            .take(EXPERIMENTS_MAX)
-            .collect();
-        files.sort();
-        files
+    let names_here = experiment_names(here);
+    let own_names = experiment_names(&own);
+    let listed = |folder: &Path, name: &String| {
+        let path = folder.join(name).with_added_extension("toml");
+        let shown = match folder == here {
+            true => path.display().to_string(),
+            false => name.clone(),
+        };
+        (path, shown)
     };
-    folders
-        .into_iter()
-        .flat_map(in_folder)
+    let others = own_names.iter().filter(|name| !names_here.contains(name));
+    names_here
+        .iter()
+        .map(|name| listed(here, name))
+        .chain(others.map(|name| listed(&own, name)))
         .map(ListedExperiment::of)
         .collect()
 }
@@ -250,12 +250,13 @@ impl ListedSubject {
     }
 }
 
-/// The subjects under Prony's `subjects/`, by id.
+/// The subjects under Prony's `subjects/`, and those here, by id.
 fn subjects(home: &Home) -> Vec<ListedSubject> {
-    let loaded: Vec<(String, Result<Subject, String>)> = subject::folders(&home.subjects)
+    let loaded: Vec<(String, Result<Subject, String>)> = home
+        .all_subjects()
         .into_iter()
-        .map(|id| {
-            let subject = Subject::load(&home.subjects.join(&id));
+        .map(|(id, folder)| {
+            let subject = Subject::load(&folder);
             let why = |wrong: prony_lab::diagnosis::Diagnoses| {
                 wrong
                     .problems

@@ -1,14 +1,27 @@
 //! `prony load`: drive one URL.
 
 mod ending;
+mod expect;
 mod find_max;
+pub mod form;
+pub mod from;
+mod identity;
+mod live;
+mod outputs;
 mod pace;
+mod require;
+mod source_words;
+mod sources;
 mod summary;
+mod tls;
 mod trace;
+mod watch;
+mod way;
 pub mod words;
 
 use std::fs;
 use std::io::{self, IsTerminal as _};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -16,24 +29,29 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use anyhow::{Context as _, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use prony_base::{Instant, Nanos, clock, counted};
-use prony_load::prepare::{RequestParts, Url, prepare};
+use prony_load::prepare::LoadUrl;
 use prony_load::{LoadResult, LoadSpec, Observer};
+use prony_record::Pace;
 use prony_stats::{log, whole_seconds};
 use serde::Serialize;
 
 use crate::cause::CannotWrite;
 use crate::signals::interruption;
 use crate::{Ending, Streams};
+use live::LiveScreen;
+use outputs::{FinishedLoad, Outputs, WholeReport};
+use watch::{JudgedLoad, LoadWatch};
 use words::LoadWords;
 
 /// Length of a run for which neither a length nor a number of requests is given, as in wrk.
 const DURATION: Nanos = Nanos::from_secs(10);
-/// A body file larger than this is refused: each connection sends it again and again.
-const BODY_BYTES_MAX: u64 = 1 << 30;
 
 /// Runs `prony load`.
 pub fn run(words: &LoadWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
-    let spec = resolve(words)?;
+    let (spec, notes) = resolve(words)?;
+    for note in notes {
+        writeln!(streams.err, "prony: {note}")?;
+    }
     if let Some(crowded) = crowded(words.threads) {
         writeln!(streams.err, "prony: {crowded}")?;
     }
@@ -41,38 +59,101 @@ pub fn run(words: &LoadWords, streams: &mut Streams<'_>) -> anyhow::Result<Endin
         return find_max::run(&spec, objective, words.json.as_deref(), streams);
     }
     let to_stdout = words.json.as_deref() == Some(Path::new("-"));
+    let outputs = Outputs::open(&words.outputs, &spec, streams.err)?;
     if !to_stdout {
         write!(streams.out, "{}", summary::heading(&spec))?;
         streams.out.flush()?;
     }
-    let mut live = LiveLine::new(spec.duration_ns)?;
-    let outcome = prony_load::run(&spec, &mut live);
-    live.bar.finish_and_clear();
-    let outcome = outcome?;
+    let (outcome, judged, outputs, notes) = watched(words, &spec, outputs)?;
     if let Some(why) = &outcome.fallback {
         writeln!(streams.err, "prony: using epoll, not io_uring: {why}")?;
     }
-    if let Some(file) = &words.json {
-        write_json(file, &outcome.report, streams)?;
-    }
-    if let Some(file) = &words.seconds {
-        write_seconds(file, &spec, &outcome, streams)?;
-    }
-    if let Some(file) = &words.trace {
-        trace::write(file, &outcome.trace).with_context(CannotWrite::at(file))?;
-        if outcome.trace.len() as u64 >= trace::ROWS_MAX {
-            let rows = counted(trace::ROWS_MAX, "request");
-            writeln!(
-                streams.err,
-                "prony: {} has the first {rows} and no more",
-                file.display()
-            )?;
-        }
-    }
+    let finished = FinishedLoad {
+        spec: &spec,
+        outcome: &outcome,
+        requirements: &judged.requirements,
+        stopped: judged.stopped.as_deref(),
+    };
+    let mut failures = outputs.finish(&finished);
+    failures.extend(write_files(words, &finished, streams));
     if !to_stdout {
         write!(streams.out, "{}", summary::text(&outcome, words.latency))?;
+        write!(streams.out, "{}{}", notes.concat(), require::text(&judged))?;
     }
-    Ok(ending::of(&outcome, words.allow_failures))
+    let mut failures = failures.into_iter();
+    if let Some(first) = failures.next() {
+        for further in failures {
+            writeln!(streams.err, "prony: {further:#}")?;
+        }
+        return Err(first);
+    }
+    let allow_failures = words.allow_failures || judged.errors_are_judged;
+    Ok(judged.ending(ending::of(&outcome, allow_failures)))
+}
+
+/// Runs `spec` and shows how it goes; also returns lines on what was changed meanwhile.
+fn watched(
+    words: &LoadWords,
+    spec: &LoadSpec,
+    outputs: Outputs,
+) -> anyhow::Result<(LoadResult, JudgedLoad, Outputs, Vec<String>)> {
+    let interrupted = interruption()?;
+    let mut notes = Vec::new();
+    let ran = |shown: &mut dyn Observer| {
+        let mut watch = LoadWatch::new(shown, &words.judged, outputs);
+        let outcome = prony_load::run(spec, &mut watch);
+        outcome.map(|mut outcome| {
+            let (judged, outputs) = watch.judged(&words.judged, &mut outcome);
+            (outcome, judged, outputs)
+        })
+    };
+    let ended = if words.live && live::can_draw() {
+        live::end_with_terminal(&interrupted)?;
+        let mut screen = LiveScreen::new(spec, interrupted)?;
+        let ended = ran(&mut screen);
+        notes = screen.end();
+        ended
+    } else {
+        let mut line = LiveLine::new(spec.duration_ns, interrupted)?;
+        let ended = ran(&mut line);
+        line.bar.finish_and_clear();
+        ended
+    };
+    let (outcome, judged, outputs) = ended.map_err(tls::explained)?;
+    Ok((outcome, judged, outputs, notes))
+}
+
+/// Writes the files that are written at the end of a run. What failed.
+fn write_files(
+    words: &LoadWords,
+    finished: &FinishedLoad<'_>,
+    streams: &mut Streams<'_>,
+) -> Vec<anyhow::Error> {
+    let (spec, outcome) = (finished.spec, finished.outcome);
+    let json = words.json.as_deref();
+    let json = json.map(|file| write_json(file, &WholeReport::of(finished), streams));
+    let seconds = words.seconds.as_deref();
+    let seconds = seconds.map(|file| write_seconds(file, spec, outcome, streams));
+    let trace = words.trace.as_deref();
+    let trace = trace.map(|file| write_trace(file, outcome, streams));
+    let failed = words.expect.keep_failed.as_deref();
+    let failed = failed.map(|folder| expect::write(folder, &outcome.failed_answers));
+    let all = [json, seconds, trace, failed].into_iter().flatten();
+    all.filter_map(Result::err).collect()
+}
+
+/// Writes the times of single requests.
+fn write_trace(file: &Path, outcome: &LoadResult, streams: &mut Streams<'_>) -> anyhow::Result<()> {
+    trace::write(file, &outcome.trace).with_context(CannotWrite::at(file))?;
+    if outcome.trace.len() as u64 >= trace::ROWS_MAX {
+        let rows = counted(trace::ROWS_MAX, "request");
+        writeln!(
+            streams.err,
+            "prony: {} has the first {rows} and no more",
+            file.display()
+        )?;
+    }
+    Ok(())
 }
 
 /// Threads without a processor each are taken as they are, and said.
@@ -126,8 +207,8 @@ fn write_seconds(
     fs::write(file, log(&header, &counts, failed == 0)).with_context(CannotWrite::at(file))
 }
 
-/// The words, checked, with nothing left to default.
-fn resolve(words: &LoadWords) -> anyhow::Result<LoadSpec> {
+/// The words, checked, with nothing left to default; and what the user has to know of them.
+fn resolve(words: &LoadWords) -> anyhow::Result<(LoadSpec, Vec<String>)> {
     if words.connections < words.threads {
         bail!(
             "{} cannot be shared out over {} threads: give at least as many connections (-c) as threads (-t)",
@@ -135,35 +216,21 @@ fn resolve(words: &LoadWords) -> anyhow::Result<LoadSpec> {
             words.threads
         );
     }
-    let url = Url::parse(&words.url)?;
-    let address = url.resolve()?;
-    prony_lab::target::check(&url.host, &[address.ip()], words.yes_i_own_this_host)?;
-    let headers = words
-        .headers
-        .iter()
-        .map(|text| header(text))
-        .collect::<anyhow::Result<Vec<_>>>()?;
-    let body = body(words)?;
-    let method = words
-        .method
-        .clone()
-        .unwrap_or_else(|| if body.is_empty() { "GET" } else { "POST" }.to_owned());
-    let parts = RequestParts {
-        method: &method,
-        path: &url.path,
-        authority: &url.authority,
-        headers: &headers,
-        body: &body,
-    };
-    let pace = pace::pace(words)?;
-    let unbounded = words.requests.is_some() && words.duration.is_none();
+    let requests = sources::resolve(words)?;
+    let (url, replay) = (&requests.url, requests.replay);
+    let addresses = addresses(words, url)?;
+    let mut targets = addresses.iter().map(|&address| url.target(address));
+    let requests_max = words.requests.or_else(|| length_of(replay.as_ref()));
+    let pace = replay.map_or_else(|| pace::pace(words), Ok)?;
+    let unbounded = requests_max.is_some() && words.duration.is_none();
     let usual = match words.find_max {
         Some(_) => find_max::STEP,
         None => DURATION,
     };
-    Ok(LoadSpec {
-        target: url.target(address),
-        further: Vec::new(),
+    let statuses = words.expect.expect_status.as_ref().map(|of| of.0.clone());
+    let mut spec = LoadSpec {
+        target: targets.next().context("a URL has an address")?,
+        further: targets.collect(),
         threads: words.threads,
         connections: words.connections,
         warmup_ns: words.warmup.unwrap_or_default().0,
@@ -173,10 +240,16 @@ fn resolve(words: &LoadWords) -> anyhow::Result<LoadSpec> {
             words.duration.unwrap_or(usual)
         }
         .0,
-        requests_max: words.requests,
+        requests_max,
         timeout_ns: words.timeout.0,
-        requests: vec![prepare(&parts, None)?],
-        expected_status: Vec::new(),
+        requests: requests.all,
+        order: requests.order,
+        sequence: requests.sequence,
+        has_fields: requests.has_fields,
+        data: requests.data,
+        cookies: words.identity.cookies,
+        expected_status: statuses.unwrap_or_default(),
+        checks: expect::checks(&words.expect)?,
         driver: crate::driver::chosen()?,
         exact: !words.coalesce,
         latency_from: pace::latency_from(words, &pace),
@@ -189,29 +262,37 @@ fn resolve(words: &LoadWords) -> anyhow::Result<LoadSpec> {
         in_turns: false,
         trace_max: words.trace.as_ref().map_or(0, |_| trace::ROWS_MAX),
         find_max: None,
-    })
+        tls: tls::resolve(url, &words.tls)?,
+        // By the words of the command line, only one of the two is given.
+        requests_per_connection: (words.way.requests_per_connection)
+            .or(words.way.no_keepalive.then_some(1)),
+        http2: words.way.http2,
+        depth: words.way.pipeline.or(words.way.streams).unwrap_or(1),
+        sources: words.way.source.iter().map(ToString::to_string).collect(),
+        ..LoadSpec::default()
+    };
+    form::apply(&words.form, url, &mut spec)?;
+    Ok((spec, requests.notes))
 }
 
-fn header(text: &str) -> anyhow::Result<(String, String)> {
-    let Some((name, value)) = text.split_once(':') else {
-        bail!("`{text}` is not a header: write it as 'Name: value'");
+/// Where connections go, which may be sent load.
+fn addresses(words: &LoadWords, url: &LoadUrl) -> anyhow::Result<Vec<SocketAddr>> {
+    let is_owned = words.yes_i_own_this_host;
+    let (addresses, host) = match form::address(&words.form, url, is_owned)? {
+        Some((address, host)) => (vec![address], host),
+        None => (way::addresses(url, &words.way)?, url.host.clone()),
     };
-    Ok((name.trim().to_owned(), value.trim().to_owned()))
+    let all: Vec<_> = addresses.iter().map(SocketAddr::ip).collect();
+    prony_lab::target::check(&host, &all, is_owned)?;
+    Ok(addresses)
 }
 
-fn body(words: &LoadWords) -> anyhow::Result<Vec<u8>> {
-    let Some(file) = &words.body_file else {
-        return Ok(words.body.clone().unwrap_or_default().into_bytes());
-    };
-    let cannot = || format!("cannot read the body from {}", file.display());
-    let length = fs::metadata(file).with_context(cannot)?.len();
-    if length > BODY_BYTES_MAX {
-        bail!(
-            "{} has {length} bytes; a body may have {BODY_BYTES_MAX}",
-            file.display()
-        );
+/// How many requests a log that is replayed has.
+fn length_of(replay: Option<&Pace>) -> Option<u64> {
+    match replay {
+        Some(Pace::Times { times_ns }) => Some(times_ns.len() as u64),
+        _ => None,
     }
-    fs::read(file).with_context(cannot)
 }
 
 /// A line on a terminal that follows the run, and the ear for Ctrl-C.
@@ -224,8 +305,7 @@ struct LiveLine {
 }
 
 impl LiveLine {
-    fn new(duration_ns: u64) -> anyhow::Result<LiveLine> {
-        let interrupted = interruption()?;
+    fn new(duration_ns: u64, interrupted: Arc<AtomicBool>) -> anyhow::Result<LiveLine> {
         let shown = if io::stderr().is_terminal() {
             ProgressDrawTarget::stderr()
         } else {

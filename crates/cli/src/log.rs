@@ -18,6 +18,7 @@ use prony_record::{Plan, layout};
 use prony_report::log::{self, Entry, History};
 
 use crate::cause::CannotWrite;
+use crate::home::Home;
 use crate::report;
 use crate::{Ending, Streams};
 use history::Kept;
@@ -28,9 +29,16 @@ const HISTORY: &str = "history.sqlite";
 
 /// Runs `prony log`.
 pub fn run(words: &LogWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+    let mut words = words.clone();
     if !words.experiment.is_file() {
-        bail!("{}: no such experiment", words.experiment.display());
+        let found = Home::find(streams.err)?.experiment(&words.experiment);
+        let found = found.ok().filter(|found| found.path.is_file());
+        let Some(found) = found else {
+            bail!("{}: no such experiment", words.experiment.display());
+        };
+        words.experiment = PathBuf::from(found.shown);
     }
+    let words = &words;
     let entries = entries(words, streams)?;
     let history = log::history(&entries);
     if let Some(document) = &words.document {

@@ -4,6 +4,7 @@ mod ci;
 mod experiment;
 mod files;
 mod subject;
+mod subjects;
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -19,6 +20,7 @@ use crate::{Ending, Streams};
 use ci::CiWords;
 use experiment::{ExperimentWords, LoadWords};
 use subject::SubjectWords;
+use subjects::SubjectsWords;
 
 /// `prony new`
 #[derive(Debug, Args)]
@@ -33,11 +35,13 @@ pub struct NewWords {
 pub enum New {
     /// An experiment: one server, or two that are compared
     Experiment(ExperimentWords),
-    /// A subject: a small server in a language, held to the contract
+    /// A subject: a small server in Go, JavaScript, Python or Rust that passes `prony check`
     Subject(SubjectWords),
+    /// The subjects and experiments that come with Prony, to be changed
+    Subjects(SubjectsWords),
     /// An experiment of latency at given rates
     Load(LoadWords),
-    /// A job of CI that compares a change with what it is based on
+    /// A CI job that compares a change with its base
     Ci(CiWords),
 }
 
@@ -48,19 +52,11 @@ pub fn run(words: &NewWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending
         New::Load(words) => experiment::load(words)?,
         New::Subject(words) => subject::files(words)?,
         New::Ci(words) => ci::files(words)?,
+        New::Subjects(words) => return subjects::write_all(words, streams),
     };
-    if let Some((there, ..)) = files
-        .files
-        .iter()
-        .find(|(path, ..)| path.symlink_metadata().is_ok())
-    {
-        bail!(
-            "{} already exists, and nothing is overwritten: remove it, or give another name",
-            there.display()
-        );
-    }
+    refuse_any(files.files.iter().map(|(path, ..)| path.as_path()))?;
     for (path, text, is_program) in &files.files {
-        write(path, text, *is_program)?;
+        write(path, text.as_bytes(), *is_program)?;
         writeln!(streams.out, "wrote {}", path.display())?;
     }
     for next in &files.next {
@@ -69,7 +65,18 @@ pub fn run(words: &NewWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending
     Ok(Ending::Done)
 }
 
-fn write(path: &Path, text: &str, is_program: bool) -> anyhow::Result<()> {
+/// Refuses paths of which one is there.
+fn refuse_any<'a>(mut paths: impl Iterator<Item = &'a Path>) -> anyhow::Result<()> {
+    match paths.find(|path| path.symlink_metadata().is_ok()) {
+        Some(there) => bail!(
+            "{} already exists, and nothing is overwritten: remove it, or give another name",
+            there.display()
+        ),
+        None => Ok(()),
+    }
+}
+
+fn write(path: &Path, bytes: &[u8], is_program: bool) -> anyhow::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).with_context(CannotWrite::at(folder))?;
     }
@@ -79,7 +86,7 @@ fn write(path: &Path, text: &str, is_program: bool) -> anyhow::Result<()> {
         .create_new(true)
         .mode(mode)
         .open(path);
-    let written = made.and_then(|mut file| file.write_all(text.as_bytes()));
+    let written = made.and_then(|mut file| file.write_all(bytes));
     written
         .map_err(|error: io::Error| error)
         .with_context(CannotWrite::at(path))

@@ -84,7 +84,8 @@ pub fn run(words: &ReportWords, streams: &mut Streams<'_>) -> anyhow::Result<End
     }
 }
 
-/// Renders the documents again that lie in a folder beside their records, and no others.
+/// Renders the documents again that lie in a folder beside their records, and no others; where there are none yet, the document, its
+/// appendix and its pictures.
 fn beside(packed: &Path, words: &ReportWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
     let unpacked = bundle::for_a_while(packed)?;
     if words.json || words.plot.is_some() || words.export.is_some() {
@@ -100,6 +101,10 @@ fn beside(packed: &Path, words: &ReportWords, streams: &mut Streams<'_>) -> anyh
     let rendered = prony_report::render(&run);
     let files = files(&rendered);
     let folder = words.dir.join(layout::PICTURES);
+    let is_first = !files.iter().any(|(name, _)| words.dir.join(name).exists());
+    if is_first {
+        fs::create_dir_all(&folder).with_context(CannotWrite::at(&folder))?;
+    }
     // A picture that is not rendered any more would be of nothing.
     for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
         let name = format!(
@@ -119,7 +124,8 @@ fn beside(packed: &Path, words: &ReportWords, streams: &mut Streams<'_>) -> anyh
         ));
         let path = words.dir.join(name);
         let is_picture = name.starts_with(layout::PICTURES) && folder.is_dir();
-        if is_picture || path.exists() {
+        let is_text = is_first && [layout::DOCUMENT, layout::APPENDIX].contains(&&**name);
+        if is_picture || is_text || path.exists() {
             fs::write(&path, text).with_context(CannotWrite::at(&path))?;
         }
     }
@@ -174,8 +180,9 @@ fn of_dir(words: &ReportWords, dir: &Path, streams: &mut Streams<'_>) -> anyhow:
 /// been said.
 fn republish(dir: &Path, file: &Path, streams: &mut Streams<'_>) -> anyhow::Result<bool> {
     let mut plan = store::read(dir)?.plan;
-    let home = Home::find()?;
-    let read = Experiment::load(file).map_err(|wrong| vec![wrong]);
+    let home = Home::find(streams.err)?;
+    let found = home.experiment(file)?;
+    let read = Experiment::load_as(&found.path, &found.shown).map_err(|wrong| vec![wrong]);
     let read = read
         .and_then(|experiment| subject::load_all(&experiment, &home.subjects).map(|_| experiment));
     let experiment = match read {

@@ -9,8 +9,10 @@ pub mod builds;
 pub mod code;
 mod folder;
 mod kept;
+mod live;
 mod pilot;
 mod progress;
+mod warm_up;
 pub mod words;
 
 use std::env;
@@ -34,18 +36,19 @@ use prony_lab::run::{Options, Wrk};
 use prony_lab::store;
 use prony_lab::subject::{self, Subject};
 use prony_lab::supervise::{self, Interrupt, Offer, SupervisedLauncher};
-use prony_lab::target::{self, Target};
+use prony_lab::target;
 use prony_record::{Environment, Plan, Source, layout};
 use serde_json::json;
 
 use crate::cause;
-use crate::home::Home;
+use crate::home::{FoundExperiment, Home};
 use crate::report::{self, Rendering};
 use crate::signals::interruption;
 use crate::terminal::colour;
 use crate::{Ending, Streams};
 use builds::{Built, not_run_line};
 pub use folder::next_free;
+use live::LivePage;
 use progress::Bar;
 use words::{OWNED, RunWords};
 
@@ -61,8 +64,8 @@ enum Course {
     Asked,
     /// It is the pilot of another one.
     Pilot,
-    /// A pilot chose its blocks and windows; the plan says so.
-    Chosen(String),
+    /// A pilot chose its warm-up, blocks and windows; these notes of the plan say so.
+    Chosen(Vec<String>),
 }
 
 /// Runs `prony run`.
@@ -71,8 +74,13 @@ pub fn run(words: &RunWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending
 }
 
 fn whole(words: &RunWords, course: &Course, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
-    kept::check(words)?;
-    let home = words.home.clone().map_or_else(Home::find, Ok)?;
+    refuse_url(&words.experiment)?;
+    let home = match &words.home {
+        Some(home) => home.clone(),
+        None => Home::find(streams.err)?,
+    };
+    let found = home.experiment(&words.experiment)?;
+    kept::check(words, &found.path)?;
     let interrupted = interruption()?;
     // Git needs no namespace of its own: what can be isolated here is asked for when something is measured.
     let launcher = SupervisedLauncher::new(home.prony.clone(), Wanted::default());
@@ -84,7 +92,7 @@ fn whole(words: &RunWords, course: &Course, streams: &mut Streams<'_>) -> anyhow
         cancel: &interrupted,
     };
     let revisions = Revisions::new(&context, &launcher);
-    let Some((experiment, subjects)) = read(&words.experiment, &home, &revisions, streams)? else {
+    let Some((experiment, subjects)) = read(&found, &home, &revisions, streams)? else {
         return Ok(Ending::Usage);
     };
     check_targets(&subjects, words.yes_i_own_this_host)?;
@@ -123,7 +131,7 @@ fn measured(
     }
     match (course, aim) {
         (Course::Asked, Some(aim)) => return pilot::run(words, aim, &planned, streams),
-        (Course::Chosen(note), _) => planned.notes.push(note.clone()),
+        (Course::Chosen(notes), _) => planned.notes.extend(notes.iter().cloned()),
         _ => {}
     }
     writeln!(streams.err, "{}", said_before(&planned).join("\n"))?;
@@ -139,11 +147,12 @@ fn measured(
         return Ok(Ending::Invalid);
     }
     let dir = folder::choose(words)?;
-    let environment = machine(plan, &words.experiment, subjects, &offer)?;
+    let environment = machine(plan, experiment, subjects, &offer, home)?;
     writeln!(streams.err, "  who runs what: {}", launch::who_runs_what())?;
     if environment.driver != "ring" {
         writeln!(streams.err, "  the load runs on {}", environment.driver)?;
     }
+    let mut live = live_page(words, course, plan, &dir, streams)?;
     let measured = measure(
         words,
         plan,
@@ -151,23 +160,37 @@ fn measured(
         home,
         &offer,
         &dir,
+        live.as_mut(),
         interrupted,
         streams,
     );
     let finished = measured.and_then(|measured| Ok((measured, report::render_into(&dir)?)));
-    let (measured, rendering) = match finished {
-        Ok(finished) => finished,
-        Err(error) => {
-            say_what_is_kept(words, &dir, &error, streams)?;
-            return Err(error);
-        }
-    };
+    live.into_iter().for_each(LivePage::end);
+    if let Err(error) = &finished {
+        say_what_is_kept(words, &dir, error, streams)?;
+    }
+    let (measured, rendering) = finished?;
     say_done(words, &dir, &rendering, streams)?;
     if measured {
         return Ok(rendering.ending());
     }
     say_interrupted(words, course, &dir, streams)?;
     Ok(Ending::Interrupted)
+}
+
+/// The page that shows the run, where one is asked for; nothing of a pilot is a result.
+fn live_page(
+    words: &RunWords,
+    course: &Course,
+    plan: &Plan,
+    dir: &Path,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Option<LivePage>> {
+    match course {
+        Course::Pilot => Ok(None),
+        _ if !words.open => Ok(None),
+        _ => LivePage::start(plan, dir, streams).map(Some),
+    }
 }
 
 /// What is to be done with a run that the user ended.
@@ -203,7 +226,10 @@ fn say_what_is_kept(
 
 /// Nothing that can run here is no mistake in the words or the file.
 fn without_plan(wrong: &PlanError, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
-    writeln!(streams.err, "prony: {wrong}")?;
+    match wrong {
+        PlanError::InFile(wrong) => write!(streams.err, "{}", wrong.render(colour()))?,
+        _ => writeln!(streams.err, "prony: {wrong}")?,
+    }
     Ok(match wrong {
         PlanError::NothingRuns { .. } => Ending::Invalid,
         _ => Ending::Usage,
@@ -212,19 +238,12 @@ fn without_plan(wrong: &PlanError, streams: &mut Streams<'_>) -> anyhow::Result<
 
 /// Reads the experiment and its subjects; what is wrong with them is printed.
 fn read(
-    path: &Path,
+    found: &FoundExperiment,
     home: &Home,
     revisions: &Revisions<'_>,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Option<(Experiment, Vec<Subject>)>> {
-    if let Some(url) = path.to_str().filter(|path| is_url(path)) {
-        bail!(
-            "`{url}` is a URL, and `prony run` takes an experiment's file; to drive a URL: prony load {}; to \
-             measure it beside others, name it in an experiment: [[subject]] with url = \"http://HOST:PORT\"",
-            again::quoted(url)
-        );
-    }
-    let experiment = match Experiment::load(path) {
+    let experiment = match Experiment::load_as(&found.path, &found.shown) {
         Ok(experiment) => {
             if !experiment.warnings.is_empty() {
                 let warnings = experiment.diagnoses(experiment.warnings.clone());
@@ -248,6 +267,17 @@ fn read(
     }
 }
 
+fn refuse_url(typed: &Path) -> anyhow::Result<()> {
+    if let Some(url) = typed.to_str().filter(|path| is_url(path)) {
+        bail!(
+            "`{url}` is a URL, and `prony run` takes an experiment's file; to drive a URL: prony load {}; to \
+             measure it beside others, name it in an experiment: [[subject]] with url = \"http://HOST:PORT\"",
+            again::quoted(url)
+        );
+    }
+    Ok(())
+}
+
 fn is_url(text: &str) -> bool {
     ["http://", "https://"]
         .iter()
@@ -258,7 +288,7 @@ fn is_url(text: &str) -> bool {
 fn check_targets(subjects: &[Subject], owned: bool) -> anyhow::Result<()> {
     for subject in subjects {
         if let Source::Url { url } = &subject.source {
-            let target = Target::parse(url)?;
+            let target = target::read(url)?;
             let addresses = (target.host.as_str(), target.port).to_socket_addrs();
             let addresses = addresses.with_context(|| format!("cannot look up {}", target.host))?;
             let addresses: Vec<IpAddr> = addresses.map(|address| address.ip()).collect();
@@ -293,9 +323,11 @@ fn plan(
         only: words.only.clone(),
         blocks: words.blocks,
         duration: words.duration,
+        warmup: words.warmup,
         visits: words.visits,
         aims: pilot::aim(words, experiment.run.aim).is_some(),
         profile: words.profile,
+        cores: words.cores.clone(),
         seed: words.seed,
         command: words.command(),
     };
@@ -376,6 +408,8 @@ fn dry(
         plan.seed,
         plan.reference.as_deref().unwrap_or("none")
     ));
+    let cores = plan::line_on_cores(&plan.cores);
+    lines.extend(cores.map(|line| format!("  {line}")));
     lines.extend(searches(plan));
     lines.extend(plan.cells.iter().map(|cell| format!("  cell: {}", cell.id)));
     if !built.is_empty() {
@@ -437,16 +471,20 @@ fn not_run(plan: &Plan) -> Vec<String> {
 
 fn machine(
     plan: &Plan,
-    experiment: &Path,
+    experiment: &Experiment,
     subjects: &[Subject],
     offer: &Offer,
+    home: &Home,
 ) -> anyhow::Result<Environment> {
     let commit = env!("PRONY_COMMIT");
+    // A repository around the user's cache is not that of what was unpacked there.
+    let folder = &experiment.origin.folder;
+    let code = (!home.is_copy(folder)).then(|| code::of_folder(folder));
     Ok(environment::collect(Given {
         prony_version: env!("CARGO_PKG_VERSION").to_owned(),
         prony_commit: commit.to_owned(),
         prony_sha256: code::of_this_program(commit),
-        code: code::of_experiment(experiment),
+        code: code.flatten(),
         driver: crate::driver::in_force()?,
         software: builds::software(plan, subjects),
         facts: environment::isolation_facts(offer),
@@ -466,6 +504,7 @@ fn measure(
     home: &Home,
     offer: &Offer,
     dir: &Path,
+    mut live: Option<&mut LivePage>,
     interrupted: &Arc<AtomicBool>,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<bool> {
@@ -484,7 +523,12 @@ fn measure(
         plan,
         environment,
         &options,
-        &mut |event: prony_lab::run::Event<'_>| bar.event(&event),
+        &mut |event: prony_lab::run::Event<'_>| {
+            bar.event(&event);
+            if let Some(live) = &mut live {
+                live.event(&event);
+            }
+        },
     );
     bar.finish();
     Ok(!outcome?.interrupted && !interrupted.load(Relaxed))

@@ -7,6 +7,7 @@ mod app;
 mod payload;
 mod services;
 mod stall;
+mod tls;
 
 use std::future::Future;
 use std::io;
@@ -77,6 +78,11 @@ pub struct ServeOptions {
     /// Serve this file at /testpayload, as it is at the start
     #[arg(long, value_name = "FILE", conflicts_with = "payload")]
     payload_file: Option<PathBuf>,
+    /// Speak HTTP/1.1 only; else HTTP/2 as well, to clients that begin with it or choose it under TLS (ALPN)
+    #[arg(long)]
+    no_http2: bool,
+    #[command(flatten)]
+    tls: tls::ServeTlsWords,
     /// Driver of the event loops: auto, ring or epoll [default: $PRONY_DRIVER, else auto]
     #[arg(long, value_name = "DRIVER")]
     driver: Option<DriverChoice>,
@@ -108,7 +114,12 @@ pub fn run(options: &ServeOptions, streams: &mut Streams<'_>) -> anyhow::Result<
                 loops.targets,
                 stopped(&handle, &signals),
                 || {
-                    writeln!(streams.out, "listening on http://{address}")?;
+                    if let Some(files) = setting.made.as_ref().map(tls::MadeFiles::files) {
+                        let (certificate, key) = (&files.certificate, &files.key);
+                        writeln!(streams.out, "certificate {}", certificate.display())?;
+                        writeln!(streams.out, "key {}", key.display())?;
+                    }
+                    writeln!(streams.out, "listening on {}://{address}", setting.scheme())?;
                     streams.out.flush()
                 },
             )
@@ -132,6 +143,8 @@ struct Setting {
     config: Config,
     server: ServerOptions,
     payload: Option<Arc<Payload>>,
+    /// The certificate that was made, if it was.
+    made: Option<tls::MadeFiles>,
 }
 
 impl ServeOptions {
@@ -150,6 +163,11 @@ impl ServeOptions {
             Nanos::ZERO => Nanos::MAX,
             length => length,
         };
+        let secured = self.tls.resolve(&self.host, !self.no_http2)?;
+        if secured.is_some() && self.services == "on" {
+            bail!("a server of --services speaks plain HTTP only: leave --tls out");
+        }
+        let (tls, made) = secured.unzip();
         Ok(Setting {
             address,
             listen: ListenOptions {
@@ -167,9 +185,12 @@ impl ServeOptions {
                 connections_max: self.connections_max.div_ceil(self.threads) as usize,
                 body_rate_min: self.body_rate_min,
                 body_memory: Budget::new(self.body_memory),
+                tls,
+                http2: !self.no_http2,
                 ..ServerOptions::default()
             },
             payload: self.payload()?.map(Arc::new),
+            made: made.flatten(),
         })
     }
 
@@ -197,6 +218,13 @@ impl ServeOptions {
 }
 
 impl Setting {
+    fn scheme(&self) -> &'static str {
+        match self.server.tls {
+            None => "http",
+            Some(_) => "https",
+        }
+    }
+
     fn listen(&self, handle: &Handle) -> anyhow::Result<Listener> {
         let Setting {
             address, listen, ..

@@ -1,8 +1,11 @@
 //! Values of the command line that several commands take: what an experiment's file may ask for, too.
 
+use std::ops::RangeInclusive;
+
 use prony_base::Nanos;
 use prony_base::typed::duration;
-use prony_lab::experiment::{BLOCKS, BUDGET, DURATION, VISITS};
+use prony_lab::experiment::{BLOCKS, BUDGET, DURATION, VISITS, WARMUP, cores as lists};
+use prony_record::Cores;
 
 /// As many blocks as an experiment's file may ask for.
 pub fn blocks() -> clap::builder::RangedI64ValueParser<u32> {
@@ -12,15 +15,12 @@ pub fn blocks() -> clap::builder::RangedI64ValueParser<u32> {
 
 /// A time that an experiment's file may give to spend.
 pub fn budget(text: &str) -> Result<Nanos, String> {
-    let length = duration::parse(text)?;
-    match BUDGET.contains(&length) {
-        true => Ok(length),
-        false => Err(format!(
-            "`{text}` is not a valid budget: it must be from {} to {}",
-            duration::typed(*BUDGET.start()),
-            duration::typed(*BUDGET.end())
-        )),
-    }
+    within(text, "budget", &BUDGET)
+}
+
+/// Cores by role, as an experiment's file may give them.
+pub fn cores(text: &str) -> Result<Cores, String> {
+    lists::parse(text).map_err(|(message, help)| format!("{message}; {help}"))
 }
 
 /// No visits.
@@ -31,15 +31,7 @@ pub fn visits(text: &str) -> Result<Nanos, String> {
     if text == OFF {
         return Ok(Nanos::ZERO);
     }
-    let length = duration::parse(text)?;
-    match VISITS.contains(&length) {
-        true => Ok(length),
-        false => Err(format!(
-            "`{text}` is not a valid length of a visit: it must be from {} to {}, or {OFF}",
-            duration::typed(*VISITS.start()),
-            duration::typed(*VISITS.end())
-        )),
-    }
+    within(text, "length of a visit", &VISITS).map_err(|wrong| format!("{wrong}, or {OFF}"))
 }
 
 /// Visits as [`visits`] reads them.
@@ -52,13 +44,23 @@ pub fn visits_typed(length: Nanos) -> String {
 
 /// A window that an experiment's file may ask for.
 pub fn window(text: &str) -> Result<Nanos, String> {
+    within(text, "window", &DURATION)
+}
+
+/// A warm-up that an experiment's file may ask for.
+pub fn warmup(text: &str) -> Result<Nanos, String> {
+    within(text, "warm-up", &WARMUP)
+}
+
+/// A length of time in `range`, else what is wrong with it as `what`.
+fn within(text: &str, what: &str, range: &RangeInclusive<Nanos>) -> Result<Nanos, String> {
     let length = duration::parse(text)?;
-    match DURATION.contains(&length) {
+    match range.contains(&length) {
         true => Ok(length),
         false => Err(format!(
-            "`{text}` is not a valid window: it must be from {} to {}",
-            duration::typed(*DURATION.start()),
-            duration::typed(*DURATION.end())
+            "`{text}` is not a valid {what}: it must be from {} to {}",
+            duration::typed(*range.start()),
+            duration::typed(*range.end())
         )),
     }
 }

@@ -8,7 +8,8 @@ use crate::bundle::words::{BundleWords, ReproduceWords};
 use crate::check::CheckWords;
 use crate::clean::CleanWords;
 use crate::compare::words::CompareWords;
-use crate::completions::{CompletionsWords, ManWords};
+use crate::completions::{CompletionsWords, ManWords, NamesWords};
+use crate::docs::DocsWords;
 use crate::doctor::DoctorWords;
 use crate::explain::ExplainWords;
 use crate::fetch::words::FetchWords;
@@ -29,7 +30,9 @@ use crate::verify::words::VerifyWords;
 #[command(name = "prony", version, max_term_width = 100)]
 #[command(
     after_help = "Exit codes: 0 done and valid; 1 a check or a request failed, or the machine could not do it (a full disk); \
-2 wrong usage or a bad file; 3 a measurement that the answer rests on is invalid; 130 interrupted."
+2 wrong usage or a bad file; 3 a measurement that the answer rests on is invalid; 130 interrupted.\n\n\
+Environment: PRONY_HOME=DIR, a folder with subjects/ and experiments/ in place of those that come with Prony, as a checkout is one; \
+PRONY_CACHE=DIR, where builds and unpacked subjects are kept [default: .prony in a checkout, else prony in $XDG_CACHE_HOME]."
 )]
 pub struct Words {
     /// What to do.
@@ -41,7 +44,7 @@ pub struct Words {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Drive one URL and report what was measured (takes wrk's flags)
-    Load(LoadWords),
+    Load(Box<LoadWords>),
     /// Run an experiment and write its document
     Run(RunWords),
     /// Render the document of a run directory again
@@ -58,11 +61,13 @@ pub enum Command {
     Reproduce(ReproduceWords),
     /// Summarize logs of per-second counts: mean and deviation over seconds
     Stats(StatsWords),
-    /// Explain a finding, such as P003, at length
+    /// Explain a finding, such as P003, or a key of an experiment, such as run.blocks
     Explain(ExplainWords),
+    /// Write the documentation as a folder of pages, every link checked
+    Docs(DocsWords),
     /// Find out what on this machine spoils measurements, and how to fix it
     Doctor(DoctorWords),
-    /// Write files to start from: an experiment, a subject, a job of CI
+    /// Write files to start from: an experiment, a subject, a CI job
     New(NewWords),
     /// Check that subjects fulfil their contract, without measuring
     Check(CheckWords),
@@ -85,9 +90,9 @@ pub enum Command {
     /// Manual pages, a file for each command
     #[command(name = "__man", hide = true)]
     Man(ManWords),
-    /// The names of the subjects that are here, for completions
+    /// The names of the subjects, experiments or cells that are here, for completions
     #[command(name = "__names", hide = true)]
-    Names,
+    Names(NamesWords),
     /// The generator process of a trial: a LoadSpec on standard input, events on standard output
     #[command(name = "__generate", hide = true)]
     Generate,

@@ -40,7 +40,8 @@ fn what_holds_is_told_with_all_that_was_asked() {
     assert_eq!(code, Some(0), "{out}{err}");
     for part in [
         "rust/prony: holds (",
-        "\n  ping c=1: ready in ",
+        "\n  ping c=1 protocol=http: ready in ",
+        "\n  ping c=1 protocol=h2: ready in ",
         "\n  coroutine n=1000",
         "any/subject: holds (",
         "rust/prony-load: holds (",

@@ -7,17 +7,33 @@ use std::process::Command;
 
 use common::{PRONY, prony, text};
 
+/// Two subjects that are there wherever Prony is.
+const EXPERIMENT: &str = "title = \"t\"\n[[subject]]\nname = \"a\"\ncmd = \"{prony} serve --port {port}\"\n\
+                          [[subject]]\nname = \"b\"\ncmd = \"{prony} serve --port {port}\"\n\
+                          [[workload]]\nrequest = { path = \"/hello\" }\nconnections = [1, 20]\n";
+
 /// What bash offers after `typed`, a line each.
 fn offered(typed: &str) -> Option<Vec<String>> {
     let bash = prony_testkit::need("bash")?;
-    let folder = common::folder(&format!("completions-{}", typed.len()));
+    let plain: String = typed.chars().filter(char::is_ascii_alphanumeric).collect();
+    let folder = common::folder(&format!("completions-{plain}"));
     let script = prony(&folder, &["completions", "bash"]);
     assert_eq!(script.status.code(), Some(0));
     fs::write(folder.join("prony.bash"), script.stdout).expect("a script");
     std::os::unix::fs::symlink(PRONY, folder.join("prony")).expect("a link");
-    let last = typed.split(' ').count() - 1;
+    fs::write(folder.join("pinned.toml"), EXPERIMENT).expect("an experiment");
+    fs::create_dir(folder.join("pinging")).expect("a folder");
+    // As bash splits it: at blanks that are not escaped, and around `=`.
+    let split = typed.replace("\\ ", "\u{1}").replace('=', " = ");
+    let parts: Vec<String> = split
+        .split(' ')
+        .map(|part| part.replace('\u{1}', "\\ "))
+        .collect();
+    let last = parts.len() - 1 - usize::from(typed.ends_with('='));
+    let quoted: Vec<String> = parts.iter().map(|part| format!("'{part}'")).collect();
+    let array = quoted[..=last].join(" ");
     let words = format!(
-        "source ./prony.bash; COMP_WORDS=({typed}); [ {last} -lt ${{#COMP_WORDS[@]}} ] || COMP_WORDS+=(\"\"); COMP_CWORD={last}; \
+        "source ./prony.bash; COMP_WORDS=({array}); [ {last} -lt ${{#COMP_WORDS[@]}} ] || COMP_WORDS+=(\"\"); COMP_CWORD={last}; \
          COMP_LINE='{typed}'; COMP_POINT=${{#COMP_LINE}}; \
          _prony_or_names prony \"${{COMP_WORDS[{last}]}}\" \"${{COMP_WORDS[{last}-1]}}\"; printf '%s\\n' \"${{COMPREPLY[@]}}\""
     );
@@ -38,13 +54,20 @@ fn offered(typed: &str) -> Option<Vec<String>> {
 #[test]
 fn bash_completes_commands_flags_values_and_subjects() {
     for (typed, expected) in [
-        ("prony doc", "doctor"),
+        ("prony doct", "doctor"),
         ("prony doctor --un", "--undo"),
         ("prony list subj", "subjects"),
         ("prony new ci gitl", "gitlab"),
         ("prony check rust/ax", "rust/axum"),
         ("prony check rust/axum c/ngi", "c/nginx"),
         ("prony check --js", "--json"),
+        ("prony run nib", "nibiru"),
+        ("prony log nib", "nibiru"),
+        ("prony run --quick ping-o", "ping-original"),
+        ("prony run pinn", "pinned.toml"),
+        ("prony run pinged.toml --qu", "--quick"),
+        ("prony run pinned.toml --only b\\ hello\\ c=2", "20"),
+        ("prony run --quick pinned.toml --only a\\ hello\\ c=1", "1"),
     ] {
         let Some(offered) = offered(typed) else {
             return;
@@ -58,6 +81,19 @@ fn bash_completes_commands_flags_values_and_subjects() {
         all.len() > 20 && all.contains(&"rust/prony".to_owned()),
         "{all:?}"
     );
+    // Names of experiments, files and folders.
+    let Some(pin) = offered("prony run pin") else {
+        return;
+    };
+    assert_eq!(pin, ["ping", "ping-original", "pinned.toml", "pinging"]);
+    let Some(cells) = offered("prony run pinned.toml --only b") else {
+        return;
+    };
+    assert_eq!(cells, ["b", "b\\ hello\\ c=1", "b\\ hello\\ c=20"]);
+    let Some(all) = offered("prony run pinned.toml --only ") else {
+        return;
+    };
+    assert_eq!(all.len(), 6, "{all:?}");
     let Some(all) = offered("prony ") else { return };
     assert!(all.contains(&"doctor".to_owned()), "{all:?}");
     assert!(all.iter().all(|word| !word.starts_with("__")), "{all:?}");

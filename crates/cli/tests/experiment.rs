@@ -421,4 +421,11 @@ fn a_finding_is_explained_and_an_unknown_one_is_answered() {
         .expect("prony");
     assert_eq!(code(&unknown), Some(2));
     assert!(text(&unknown.stderr).contains("P999"));
+    let key = prony(&folder).args(["explain", "blocks"]).output();
+    let key = text(&key.expect("prony").stdout);
+    assert!(
+        key.starts_with("run.blocks\n") && key.contains("Default: `6`"),
+        "{key}"
+    );
+    assert!(key.contains("run.quick.blocks\n"), "{key}");
 }

@@ -399,6 +399,41 @@ fn each_rate_of_an_experiment_is_a_cell() {
     assert!(trials.contains(r#""latency_from":"intended""#), "{trials}");
 }
 
+/// A server, from its first request on, before the pilot; and a warm-up that is typed.
+#[test]
+fn a_warm_up_is_fixed_before_the_pilot() {
+    let folder = common::folder("flags-warm-up");
+    let warmed = TINY.replace("PRONY", PRONY).replace("\"0ms\"", "\"50ms\"");
+    fs::write(folder.join("tiny.toml"), warmed).expect("an experiment");
+    let wrong = text(&ended(&folder, 2, &["run", "tiny.toml", "--warmup", "2h"]).stderr);
+    assert!(
+        wrong.contains("`2h` is not a valid warm-up: it must be from 0s to 3600s"),
+        "{wrong}"
+    );
+    rendered(
+        &folder,
+        &["run", "tiny.toml", "--precision", "90%", "--out", "out"],
+    );
+    let plan = |path: &str| -> Value {
+        let plan = fs::read_to_string(folder.join(path).join("plan.json")).expect("a plan");
+        serde_json::from_str(&plan).expect("JSON")
+    };
+    let first = plan("out/warm-up");
+    assert_eq!(
+        (&first["blocks"], &first["warmup_ns"]),
+        (&1.into(), &0.into())
+    );
+    let chosen = plan("out");
+    let notes = chosen["notes"].to_string();
+    assert!(notes.contains("Warm-up of every cell: "), "{notes}");
+    // As in the pilot, and at least what the experiment asks for.
+    let length = chosen["warmup_ns"].as_u64().expect("a length");
+    assert!(length >= 50_000_000, "{length}");
+    assert_eq!(plan("out/pilot")["warmup_ns"], length);
+    let command = chosen["command"].to_string();
+    assert!(command.contains("\"--warmup\""), "{command}");
+}
+
 /// Two servers in turns, and what the dry run says of them beforehand.
 #[test]
 fn servers_are_visited_in_turns() {

@@ -137,6 +137,40 @@ fn with_rustup_the_pinned_toolchain_is_installed_after_one_line() {
 }
 
 #[test]
+fn what_the_machine_has_is_not_installed() {
+    let cargo = format!(
+        "[ \"$1\" != --version ] || [ \"$RUSTUP_AUTO_INSTALL\" = 0 ] || touch $HOME/called\n{CARGO}"
+    );
+    let called = "touch $HOME/called";
+    let machine = Machine::new(
+        "launcher-has-all",
+        &[
+            ("cargo", &cargo),
+            ("rustup", called),
+            ("curl", called),
+            ("cc", ""),
+            ("make", ""),
+        ],
+    );
+    let (out, err) = said(&machine.prony(&["load"], &[]));
+    assert_eq!(out, "built: load\n", "{err}");
+    assert!(!err.contains("installing"), "{err}");
+    assert!(!machine.folder.join("called").exists(), "{err}");
+}
+
+#[test]
+fn what_is_released_is_made_by_a_script_of_its_own() {
+    let machine = Machine::new(
+        "launcher-dist",
+        &[("cargo", CARGO), ("cc", ""), ("make", "")],
+    );
+    fs::create_dir(machine.folder.join(".ci")).expect("a folder");
+    machine.stub(&machine.folder.join(".ci/dist"), "echo \"dist: $*\"\n");
+    let (out, err) = said(&machine.prony(&["dist", "a folder"], &[]));
+    assert_eq!((out.as_str(), err.as_str()), ("dist: a folder\n", ""));
+}
+
+#[test]
 fn without_rustup_it_is_fetched_first() {
     let curl = format!("cat <<'END'\necho \"installer $*\"\n{INSTALLS_CARGO}END\n");
     let machine = Machine::new(

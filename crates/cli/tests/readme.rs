@@ -309,7 +309,7 @@ fn the_commands_in_docs_are_ones_that_the_program_takes() {
         }
         let text = fs::read_to_string(&path).expect("text");
         for line in blocks(&text, "sh") {
-            let words = words(line.split(['|', '>']).next().unwrap_or_default());
+            let words = words(before_shell(&line));
             let Some((program, rest)) = words.split_first() else {
                 continue;
             };
@@ -318,7 +318,7 @@ fn the_commands_in_docs_are_ones_that_the_program_takes() {
             }
             seen += 1;
             let rest = rest.iter().map(String::as_str);
-            let parsed = Words::try_parse_from(std::iter::once("prony").chain(rest));
+            let parsed = prony_cli::parsed(std::iter::once("prony").chain(rest));
             let is_prony = ["prony", "./prony"].contains(&program.as_str());
             if !is_prony || parsed.is_err() {
                 wrong.push(format!("{}: {line}", path.display()));
@@ -327,6 +327,100 @@ fn the_commands_in_docs_are_ones_that_the_program_takes() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(seen >= 10, "only {seen} commands were found");
+}
+
+/// A line up to what is for the shell: a pipe or a redirection outside of quotes.
+fn before_shell(line: &str) -> &str {
+    let mut quote = None;
+    for (at, c) in line.char_indices() {
+        match c {
+            '\'' | '"' if quote.is_none() => quote = Some(c),
+            c if quote == Some(c) => quote = None,
+            '|' | '>' if quote.is_none() => return &line[..at],
+            _ => {}
+        }
+    }
+    line
+}
+
+/// The code within sentences of a document: what stands between two backquotes outside of blocks.
+fn spans(text: &str) -> Vec<String> {
+    let prose: String = text.split("```").step_by(2).collect();
+    let spans = prose.split('`').skip(1).step_by(2);
+    let one_line = |span: &str| span.split_whitespace().collect::<Vec<_>>().join(" ");
+    spans.map(one_line).collect()
+}
+
+/// Whether the program takes these words, or would if more followed.
+fn is_begun(words: &[String]) -> bool {
+    use clap::error::ErrorKind;
+    match prony_cli::parsed(words) {
+        Ok(_) => true,
+        Err(error) => match error.kind() {
+            ErrorKind::MissingRequiredArgument
+            | ErrorKind::WrongNumberOfValues
+            | ErrorKind::TooFewValues
+            | ErrorKind::MissingSubcommand
+            | ErrorKind::DisplayHelp
+            | ErrorKind::DisplayVersion
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => true,
+            // `PORT` stands for a number.
+            ErrorKind::ValueValidation | ErrorKind::InvalidValue => {
+                let stands_for = |word: &String| word.chars().all(char::is_uppercase);
+                words.iter().any(stands_for) || error.to_string().contains("a value is required")
+            }
+            _ => false,
+        },
+    }
+}
+
+/// Of a sentence a command may lack what it needs; its flags and their values are ones that there are.
+#[test]
+fn commands_within_sentences_of_docs_are_ones_that_the_program_takes() {
+    let (mut seen, mut wrong) = (0, Vec::new());
+    let docs = fs::read_dir(prony_testkit::root().join("docs")).expect("docs");
+    for path in docs.flatten().map(|entry| entry.path()) {
+        if path.extension().is_none_or(|extension| extension != "md") {
+            continue;
+        }
+        for span in spans(&fs::read_to_string(&path).expect("text")) {
+            let words = words(&span);
+            if words.first().is_some_and(|first| first == "prony") && words.len() > 1 {
+                seen += 1;
+                if !is_begun(&words) {
+                    wrong.push(format!("{}: {span}", path.display()));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(seen >= 50, "only {seen} commands were found");
+}
+
+/// The tests that docs/method.md names are there: `cargo test … -p prony-NAME --test FILE`.
+#[test]
+fn tests_that_the_method_names_are_there() {
+    let root = prony_testkit::root();
+    let text = fs::read_to_string(root.join("docs/method.md")).expect("the page");
+    let mut seen = 0;
+    for span in spans(&text) {
+        let words = words(&span);
+        let after = |flag: &str| {
+            let place = words.iter().position(|word| word == flag)?;
+            words.get(place + 1)
+        };
+        if !words.iter().any(|word| word == "cargo") {
+            continue;
+        }
+        let name = after("-p").and_then(|name| name.strip_prefix("prony-"));
+        let krate = root.join("crates").join(name.expect("a crate"));
+        assert!(krate.is_dir(), "{span}");
+        if let Some(test) = after("--test") {
+            assert!(krate.join(format!("tests/{test}.rs")).is_file(), "{span}");
+        }
+        seen += 1;
+    }
+    assert!(seen >= 5, "only {seen} were found");
 }
 
 #[test]
@@ -340,9 +434,8 @@ fn its_commands_are_ones_that_the_program_takes() {
             "{program} is there"
         );
         if program == "./prony" {
-            let parsed = Words::try_parse_from(
-                std::iter::once("prony").chain(rest.iter().map(String::as_str)),
-            );
+            let parsed =
+                prony_cli::parsed(std::iter::once("prony").chain(rest.iter().map(String::as_str)));
             assert!(
                 parsed.is_ok(),
                 "{line}: {}",
@@ -406,7 +499,7 @@ fn what_prose_quotes_of_documents_is_what_they_say() {
     assert_eq!(output.status.code(), Some(0), "{said}");
     for right in [
         "README.md: 15 lines of excerpts are right",
-        "nibiru.md: 8 bound figures are right",
+        "nibiru.md: 14 bound figures are right",
     ] {
         assert!(said.contains(right), "{right}: {said}");
     }
@@ -475,6 +568,9 @@ impl<'a> Told<'a> {
             blocks: words.blocks,
             seed: words.seed,
             duration: words.duration,
+            warmup: words.warmup,
+            visits: words.visits,
+            cores: words.cores.clone(),
             ..plan::Options::default()
         };
         let facts = all_there(&experiment, &subjects);
@@ -511,10 +607,9 @@ fn documents_are_of_experiments_as_they_are_now() {
         true => format!("{name}/{}", layout::DOCUMENT),
         false => name,
     };
-    let mut names: Vec<String> = kept
+    let names: Vec<String> = kept
         .map(|name| in_folder(format!("docs/documents/{}", name.to_string_lossy())))
         .collect();
-    names.push("docs/performance.md".to_owned());
     let mut seen = 0;
     for name in names {
         if !name.ends_with(".md") || LOGS.contains(&name.as_str()) {

@@ -7,6 +7,7 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -18,7 +19,7 @@ use crate::config::{ConnectOptions, DriverKind, ListenOptions, LoopStats};
 use crate::driver::{Coalescing, Op, Role, Socket, Token};
 use crate::net::ReadableSlot;
 use crate::slab::Key;
-use crate::stream::{Accepted, Listener, Stream, connect_on};
+use crate::stream::{Accepted, Listener, Stream, connect_on, connect_unix_on};
 use crate::tasks::{Task, TaskCounts, TaskId, Waiter};
 use crate::turn::{Alarm, Core};
 
@@ -238,6 +239,15 @@ impl Handle {
         options: &ConnectOptions,
     ) -> io::Result<Stream> {
         connect_on(self.core.clone(), address, options).await
+    }
+
+    /// Connects to the Unix socket at `path`.
+    ///
+    /// # Errors
+    /// The error of the kernel: none there, refused; [`io::ErrorKind::WouldBlock`] where its backlog is full: try again.
+    /// [`io::ErrorKind::Unsupported`] in a simulated loop.
+    pub fn connect_unix(&self, path: &Path) -> io::Result<Stream> {
+        connect_unix_on(self.core.clone(), path)
     }
 
     /// Waits until a descriptor, such as a signal pipe's, is readable. One task

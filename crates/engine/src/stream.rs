@@ -6,10 +6,12 @@ use std::future::poll_fn;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 
 use crate::buffers::{FileRange, Received, SendBuf};
 use crate::config::{ConnectOptions, ListenOptions};
@@ -344,6 +346,18 @@ pub(crate) async fn connect_on(
         .queue_op(Op::Connect(socket, address), token);
     poll_fn(|cx| poll_connected(&stream, cx)).await?;
     Ok(stream)
+}
+
+/// Connects to a socket of this machine that has a path. The kernel says at once whether it can.
+pub(crate) fn connect_unix_on(core: Rc<Core>, path: &Path) -> io::Result<Stream> {
+    let blocking = core.blocking.ok_or(io::ErrorKind::Unsupported)?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    blocking.set(&socket)?;
+    let mut slot = StreamSlot::new(Socket::own(socket));
+    slot.is_client = true;
+    Ok(Stream::new(core, slot))
 }
 
 fn poll_connected(stream: &Stream, cx: &Context<'_>) -> Poll<io::Result<()>> {

@@ -9,10 +9,8 @@ use std::sync::Arc;
 use prony_base::Instant;
 
 use crate::buffers::Pool;
-use crate::config::{Config, DriverChoice, DriverKind, Error, LoopStats};
-use crate::driver::epoll::Epoll;
-use crate::driver::ring::Ring;
-use crate::driver::{Blocking, Completions, Driver, Wait};
+use crate::config::{Config, DriverKind, Error, LoopStats};
+use crate::driver::{self, Blocking, Chosen, Completions, Driver, Wait};
 use crate::net::Net;
 use crate::remote::{Registration, Remote};
 use crate::slab::Key;
@@ -336,26 +334,6 @@ impl Core {
     }
 }
 
-/// A driver, and why it is not the preferred one.
-type Chosen = (Box<dyn Driver>, Option<String>);
-
-fn choose(config: &Config, pool: &Rc<Pool>, remote: &Arc<Remote>) -> Result<Chosen, Error> {
-    let mut fallback = None;
-    if config.driver != DriverChoice::Epoll {
-        match Ring::new(config, pool.clone(), remote.clone()) {
-            Ok(ring) => return Ok((Box::new(ring), None)),
-            Err(error) if config.driver == DriverChoice::Ring => return Err(error),
-            Err(error) => fallback = Some(error.to_string()),
-        }
-    }
-    let epoll = Epoll::new(pool.clone(), remote, config);
-    let epoll = epoll.map_err(|cause| Error::System {
-        call: "epoll_create1",
-        cause,
-    })?;
-    Ok((Box::new(epoll), fallback))
-}
-
 impl Core {
     /// A loop on the driver that the settings choose.
     pub fn new(config: &Config) -> Result<Rc<Core>, Error> {
@@ -365,7 +343,7 @@ impl Core {
             cause: errno.into(),
         })?;
         let pool = Pool::new(config.recv_buffer_bytes, config.recv_buffers);
-        let chosen = choose(config, &pool, &remote)?;
+        let chosen = driver::choose(config, &pool, &remote)?;
         Core::with_driver(config, pool, remote, chosen)
     }
 

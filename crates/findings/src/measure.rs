@@ -135,6 +135,28 @@ impl Added {
     }
 }
 
+/// Requests that could be outstanding at the same time: on each connection one, its pipeline, or the streams that it was
+/// allowed.
+pub fn places(load: &LoadReport) -> f64 {
+    let streams = load.http2.and_then(|http2| http2.streams_max);
+    let each = u64::from(load.depth.max(1)).min(streams.unwrap_or(u64::MAX));
+    f64::from(load.connections) * each as f64
+}
+
+/// Part of the connections' time in which they were being opened, where each carried a limited number of requests: as
+/// many in the window as its part of all requests. `None` where connections were kept.
+pub fn opening(load: &LoadReport) -> Option<f64> {
+    let connections = u64::from(load.connections);
+    let all = (load.counts.warmup_completed).saturating_add(load.counts.completed);
+    if load.connections_opened <= 2 * connections || all == 0 {
+        return None;
+    }
+    let shaking = load.tls.as_ref().map_or(0.0, |tls| tls.handshake_ns.mean);
+    let opened = load.connections_opened as f64 * load.counts.completed as f64 / all as f64;
+    let time = opened * (load.connect_ns.mean + shaking);
+    Some(time / (load.window_ns as f64 * connections as f64))
+}
+
 fn of(part: f64, whole: f64) -> Share {
     Share(if whole > 0.0 { part / whole } else { 0.0 })
 }
@@ -226,6 +248,11 @@ fn per_request(cores: f64, load: &LoadReport) -> Option<Time> {
 pub fn memory_peak(trial: &Trial, role: Role) -> Option<Bytes> {
     let peaks = processes(trial, role).filter_map(|p| p.memory.peak_bytes);
     peaks.max().map(|bytes| Bytes(bytes as f64))
+}
+
+/// Time from the start of the subject's process until its ready sign.
+pub fn time_to_ready(trial: &Trial) -> Option<Time> {
+    trial.ready_ns.map(|ns| Time(ns as f64))
 }
 
 /// Bytes received a completed request, heads included.

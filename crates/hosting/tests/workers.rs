@@ -137,6 +137,25 @@ fn a_worker_that_is_killed_in_mid_request_breaks_that_request_alone() {
 }
 
 #[test]
+fn connections_that_a_worker_had_not_taken_in_when_it_was_killed_were_reset() {
+    for workers in ["1", "2"] {
+        let host = Host::start(&["--workers", workers, "--distribution", "least"]);
+        let mut streams: Vec<_> = (0..2).map(|_| host.connect()).collect();
+        let killed = who(&mut streams[0]).1;
+        let pid = rustix::process::Pid::from_raw(killed as i32).unwrap();
+        rustix::process::kill_process(pid, Signal::STOP).unwrap();
+        let mut passed: Vec<_> = (0..100).map(|_| host.connect()).collect();
+        for stream in &mut passed {
+            ask(stream, "/who");
+        }
+        rustix::process::kill_process(pid, Signal::KILL).unwrap();
+        for stream in &mut passed {
+            answer(stream).expect("an answer by another worker");
+        }
+    }
+}
+
+#[test]
 fn workers_end_with_their_supervisor_whatever_ends_it_and_even_when_stuck() {
     let mut host = Host::start(&["--workers", "2", "--distribution", "least"]);
     let (mut one, mut two) = (host.connect(), host.connect());

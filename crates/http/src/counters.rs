@@ -37,6 +37,10 @@ pub struct Counters {
     pub(crate) refused: Count,
     pub(crate) truncated: Count,
     pub(crate) accept_errors: Count,
+    pub(crate) handshakes_failed: Count,
+    pub(crate) http2_connections: Count,
+    pub(crate) streams_cancelled: Count,
+    pub(crate) streams_refused: Count,
     pub(crate) bytes_in: Count,
     pub(crate) bytes_out: Count,
     pub(crate) body_bytes: Count,
@@ -57,6 +61,10 @@ impl Default for Counters {
             refused: Count::default(),
             truncated: Count::default(),
             accept_errors: Count::default(),
+            handshakes_failed: Count::default(),
+            http2_connections: Count::default(),
+            streams_cancelled: Count::default(),
+            streams_refused: Count::default(),
             bytes_in: Count::default(),
             bytes_out: Count::default(),
             body_bytes: Count::default(),
@@ -95,6 +103,10 @@ impl Counters {
             refused: self.refused.get(),
             truncated: self.truncated.get(),
             accept_errors: self.accept_errors.get(),
+            handshakes_failed: self.handshakes_failed.get(),
+            http2_connections: self.http2_connections.get(),
+            streams_cancelled: self.streams_cancelled.get(),
+            streams_refused: self.streams_refused.get(),
             bytes_in: self.bytes_in.get(),
             bytes_out: self.bytes_out.get(),
             body_bytes: self.body_bytes.get(),
@@ -128,6 +140,14 @@ pub struct Totals {
     pub truncated: u64,
     /// Failed attempts to accept a connection.
     pub accept_errors: u64,
+    /// Connections whose handshake of TLS failed.
+    pub handshakes_failed: u64,
+    /// Connections of HTTP/2.
+    pub http2_connections: u64,
+    /// Streams of HTTP/2 that the client reset.
+    pub streams_cancelled: u64,
+    /// Streams of HTTP/2 that the server reset, because they broke a rule or a limit.
+    pub streams_refused: u64,
     /// Bytes received.
     pub bytes_in: u64,
     /// Bytes handed over for sending.
@@ -160,6 +180,10 @@ impl Totals {
         self.refused += other.refused;
         self.truncated += other.truncated;
         self.accept_errors += other.accept_errors;
+        self.handshakes_failed += other.handshakes_failed;
+        self.http2_connections += other.http2_connections;
+        self.streams_cancelled += other.streams_cancelled;
+        self.streams_refused += other.streams_refused;
         self.bytes_in += other.bytes_in;
         self.bytes_out += other.bytes_out;
         self.body_bytes += other.body_bytes;

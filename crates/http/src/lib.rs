@@ -1,8 +1,8 @@
-//! The HTTP/1.1 server and the client: wire on engine.
+//! The server, of HTTP/1.1 and HTTP/2, and the client: wire on engine.
 //!
 //! For: serving requests with a [`Handler`] on one loop ([`Server`]), and sending requests
 //! from one (`client::Client`).
-//! Not for: routing, files, TLS of servers, or threads: a server of several threads is one
+//! Not for: routing, files, or threads: a server of several threads is one
 //! [`Server`] on each thread's loop, with [`distribute`] on one of them.
 //!
 //! Its central types: [`Handler`], [`Server`], and `client::Client`.

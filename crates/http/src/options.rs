@@ -52,6 +52,12 @@ pub struct ServerOptions {
     /// Header lines of every answer, also of those that the server gives by itself to
     /// what breaks a rule or a limit. Without those that a handler may not give.
     pub headers: Vec<Header<'static>>,
+    /// Speak TLS, with this certificate; a handshake has `header_timeout`. None: plain.
+    #[cfg(feature = "tls")]
+    pub tls: Option<prony_tls::ServerTls>,
+    /// Speak HTTP/2 as well: to clients that begin with its preface, and under TLS to those that choose it. A handler
+    /// sees such a request as one of HTTP/1.1, with what `:authority` says as its Host.
+    pub http2: bool,
     /// Nanoseconds since the Unix epoch, for the Date header.
     pub unix_nanos: fn() -> u64,
 }
@@ -86,6 +92,9 @@ impl Default for ServerOptions {
             stop_idle_grace: Nanos::from_millis(100),
             stop_timeout: Nanos::from_secs(4),
             headers: Vec::new(),
+            #[cfg(feature = "tls")]
+            tls: None,
+            http2: false,
             unix_nanos: clock::unix_nanos,
         }
     }

@@ -14,9 +14,10 @@ use std::task::{Context, Poll};
 
 use prony_engine::SendBuf;
 use prony_wire::encode::{self, EncodeError};
+use prony_wire::http2::put_answer_head;
 use prony_wire::{Framing, Header, Method, RequestHead, Status, Version};
 
-use crate::server::{Output, SEND_BYTES_MAX};
+use crate::server::{Output, SEND_BYTES_MAX, Wire};
 
 const TEXT: Header<'_> = Header::new("content-type", b"text/plain; charset=utf-8");
 
@@ -105,11 +106,21 @@ impl Response {
         let framing = Framing::Length(body.len() as u64);
         if let Some(wanted) = self.start(status.into(), headers, framing) {
             if wanted {
-                self.output.out.extend_from_slice(body);
-                self.body_bytes = body.len() as u64;
+                self.put_body(body);
             }
             self.progress = Progress::Whole;
         }
+    }
+
+    /// Adds a whole body.
+    #[inline]
+    fn put_body(&mut self, body: &[u8]) {
+        match &self.output.stream {
+            // A stream whose client is gone takes no body, and its answer is dropped.
+            Wire::Http2(stream) => drop(stream.data(body, true)),
+            _ => self.output.out.extend_from_slice(body),
+        }
+        self.body_bytes = body.len() as u64;
     }
 
     /// Gives a whole answer of plain text.
@@ -133,6 +144,7 @@ impl Response {
     ) -> BodyWriter<'_> {
         let (framing, body) = match (length, self.version) {
             (Some(length), _) => (Framing::Length(length), Body::Left(length)),
+            (None, _) if self.is_http2() => (Framing::None, Body::UntilClose),
             (None, Version::Http11) => (Framing::Chunked, Body::Chunked),
             (None, Version::Http10) => (Framing::UntilClose, Body::UntilClose),
         };
@@ -217,6 +229,23 @@ impl Response {
         if status.code < 200 {
             return Err(EncodeError::BadStatus);
         }
+        if let Wire::Http2(stream) = &self.output.stream {
+            let wanted = !self.is_head && !bodiless;
+            let ends = !wanted || framing == Framing::Length(0);
+            let shared = &self.output.shared;
+            let date = shared.date();
+            let own = shared.options.headers.iter().copied();
+            let headers = [Header::new("date", &date)].into_iter().chain(own).chain(
+                headers
+                    .into_iter()
+                    .map(|header| Header::new(header.name, header.value)),
+            );
+            stream.head(ends, |out| {
+                put_answer_head(out, status.code, headers, framing)
+            })?;
+            self.status = status.code;
+            return Ok(wanted);
+        }
         self.output.out();
         let Output { shared, out, .. } = &mut self.output;
         // Asked as late as can be: a stop may have begun while the handler waited.
@@ -239,13 +268,43 @@ impl Response {
         self.progress = match self.put_head(500.into(), [TEXT], framing) {
             Ok(wanted) => {
                 if wanted {
-                    self.output.out.extend_from_slice(text.as_bytes());
-                    self.body_bytes = text.len() as u64;
+                    self.put_body(text.as_bytes());
                 }
                 Progress::Whole
             }
             Err(_) => Progress::Broken,
         };
+    }
+
+    #[inline]
+    fn is_http2(&self) -> bool {
+        matches!(self.output.stream, Wire::Http2(_))
+    }
+
+    /// Whether no answer was given on the connection so far.
+    pub(crate) fn is_first(&self) -> bool {
+        self.status == 0
+    }
+
+    /// Of HTTP/2: gives the rest of an answer whose handler has returned to its stream, and waits until that has sent
+    /// it. What does not become whole is [`After::Abort`] in [`conclude`](Response::conclude).
+    pub(crate) async fn give_rest(&mut self) {
+        if self.progress == Progress::Unanswered {
+            self.text(500, "the handler gave no answer\n");
+        }
+        if self.progress != Progress::Whole {
+            return;
+        }
+        let mut given = self.output.send().await;
+        if let (Ok(()), Wire::Http2(stream)) = (&given, &self.output.stream) {
+            given = stream.data(&[], true);
+        }
+        if given.is_ok() {
+            given = self.output.sent().await;
+        }
+        if given.is_err() {
+            self.progress = Progress::Broken;
+        }
     }
 
     /// A request is to be answered.

@@ -325,7 +325,7 @@ fn an_old_version_is_refused_where_only_the_new_is_wanted() {
     });
     let mut settings = authority.trusted();
     shake(server.clone(), &settings).expect("TLS 1.2");
-    settings.version_min = TlsVersion::Tls13;
+    settings.versions.min = TlsVersion::Tls13;
     let error = shake(server, &settings).expect_err("too old");
     let name = error.name();
     assert!(name == "tls_alert" || name == "tls_protocol", "{error:?}");

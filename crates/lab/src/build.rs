@@ -24,7 +24,7 @@ pub mod clean;
 mod command;
 mod job;
 mod root;
-mod shelf;
+pub mod shelf;
 pub mod source;
 
 use std::fs::{self, File};

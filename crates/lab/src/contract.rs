@@ -6,6 +6,7 @@
 
 use serde_json::json;
 
+use crate::experiment::spoken::{PROTOCOL, PROTOCOLS};
 use crate::subject::{Client, Role, Subject};
 
 /// A server that stands for all others where a subject needs one: Prony's own.
@@ -81,7 +82,21 @@ fn server(subject: &Subject, reference: &str) -> Option<String> {
     // What stands for all below a folder names no page.
     let paths = paths.iter().filter(|path| !path.ends_with("/*"));
     let workloads: String = paths.map(|path| workload(path, hosts)).collect();
-    (!workloads.is_empty()).then(|| of_subject(reference) + &workloads)
+    (!workloads.is_empty()).then(|| of_subject(reference) + &workloads + &protocols(subject))
+}
+
+/// A setting for the protocols that it speaks beside plain HTTP/1.1, if there are any.
+fn protocols(subject: &Subject) -> String {
+    if subject.protocols.is_empty() {
+        return String::new();
+    }
+    let spoken = PROTOCOLS.iter().filter(|one| subject.speaks(one));
+    let spoken: Vec<&&str> = spoken.collect();
+    format!(
+        "[[setting]]\nname = {}\nvalues = {}\n",
+        quoted(PROTOCOL),
+        json!(spoken)
+    )
 }
 
 fn workload(path: &str, hosts: bool) -> String {

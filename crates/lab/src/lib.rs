@@ -7,7 +7,7 @@
 //!
 //! Beside that way: [`verify`] checks a server's answers before it is measured, [`contract`] what each subject must do;
 //! [`doctor`] looks for what spoils figures on this machine; [`profile`] looks into subjects in trials of their own; [`printed`]
-//! reads what programs print; [`network`] joins two namespaces by a link of limited rate; [`sysctl`] sets a kernel setting for a trial.
+//! reads what programs print; [`mod@reference`] describes the keys of both files; [`network`] joins two namespaces by a link of limited rate; [`sysctl`] sets a kernel setting for a trial.
 //!
 //! Not for: the load itself (`prony-load`), figures and comparisons (`prony-stats`), documents (`prony-report`).
 //!
@@ -36,6 +36,7 @@ pub mod diagnosis;
 pub mod experiment;
 pub mod plan;
 pub mod printed;
+pub mod reference;
 pub mod subject;
 #[doc(hidden)]
 pub use plan::fuzz as fuzz_experiment;
@@ -43,11 +44,11 @@ pub use plan::fuzz as fuzz_experiment;
 pub mod canary;
 pub mod doctor;
 pub mod environment;
+mod exchange;
 pub mod launch;
 pub mod network;
 pub mod passed;
 pub mod profile;
-pub mod request;
 pub mod root;
 pub mod run;
 pub mod sample;

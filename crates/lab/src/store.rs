@@ -306,9 +306,10 @@ impl Journal {
         plan: &Plan,
         environment: &Environment,
     ) -> Result<Journal, StoreError> {
-        // A pilot comes before its run, and lies in its folder.
+        // A pilot, and what chose its warm-up, come before their run, and lie in its folder.
         let is_own = |entry: std::io::Result<std::fs::DirEntry>| {
-            entry.is_ok_and(|entry| entry.file_name() == layout::PILOT)
+            let before = [layout::PILOT, layout::WARM_UP];
+            entry.is_ok_and(|entry| before.iter().any(|name| entry.file_name() == *name))
         };
         let in_use = std::fs::read_dir(dir).is_ok_and(|mut all| !all.all(is_own));
         if in_use {

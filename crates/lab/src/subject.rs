@@ -29,7 +29,7 @@
 //! ```
 
 pub(crate) mod client;
-mod file;
+pub(crate) mod file;
 mod load;
 pub(crate) mod originals;
 pub(crate) mod program;

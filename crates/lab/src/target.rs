@@ -1,11 +1,11 @@
-//! Where load may be sent: the parts of an `http://` address, and whether the
-//! user must first say that the host is theirs.
+//! Where load may be sent: the `http://` or `https://` address of a server that runs already, and whether
+//! the user must first say that the host is theirs.
 //!
 //! Not for: looking names up or connecting.
 //!
 //! ```
-//! use prony_lab::target::{self, Target};
-//! let target = Target::parse("http://127.0.0.1:8080/hello")?;
+//! use prony_lab::target;
+//! let target = target::read("http://127.0.0.1:8080/hello")?;
 //! assert_eq!((target.host.as_str(), target.port), ("127.0.0.1", 8080));
 //! target::check("127.0.0.1", &["127.0.0.1".parse().unwrap()], false)?;
 //! assert!(target::check("example.org", &["93.184.215.14".parse().unwrap()], false).is_err());
@@ -14,6 +14,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use prony_load::prepare::{LoadUrl, LoadUrlError};
 use thiserror::Error;
 
 /// The flag by which a user takes responsibility for a target.
@@ -22,13 +23,13 @@ pub const OWNERSHIP_FLAG: &str = "--yes-i-own-this-host";
 /// Why a target is refused.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub enum TargetError {
-    /// Not `http://HOST[:PORT][/PATH]`.
+    /// Not `http://HOST[:PORT][/PATH]` or the same with `https`.
     #[error("`{url}` is not an address of the form http://HOST:PORT: {why}")]
     Malformed {
         /// As given.
         url: String,
         /// What is wrong with it.
-        why: &'static str,
+        why: String,
     },
     /// It names no address at all.
     #[error("`{host}` has no address")]
@@ -49,79 +50,23 @@ pub enum TargetError {
     },
 }
 
-/// A parsed address.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Target {
-    /// Host name or address, without brackets.
-    pub host: String,
-    /// Port; 80 where none is given.
-    pub port: u16,
-    /// Path and query; `/` where none is given.
-    pub path: String,
-}
-
-impl Target {
-    /// Reads `http://HOST[:PORT][/PATH]`; user names, fragments and https are refused.
-    pub fn parse(url: &str) -> Result<Target, TargetError> {
-        let malformed = |why| TargetError::Malformed {
-            url: url.to_owned(),
-            why,
-        };
-        if url.starts_with("https://") {
-            return Err(malformed("only http is spoken, not https"));
-        }
-        let rest = url
-            .strip_prefix("http://")
-            .ok_or_else(|| malformed("it must begin with http://"))?;
-        if rest.contains(|c: char| c.is_ascii_whitespace() || c.is_control() || c == '#') {
-            return Err(malformed("it holds a space, a control character or a `#`"));
-        }
-        let split = rest.find(['/', '?']).unwrap_or(rest.len());
-        let (authority, path) = rest.split_at(split);
-        if authority.contains('@') {
-            return Err(malformed("it holds a user name"));
-        }
-        let (host, port) = split_port(authority)
-            .ok_or_else(|| malformed("its port is no number from 1 to 65535"))?;
-        if host.is_empty() {
-            return Err(malformed("it names no host"));
-        }
-        let slash = if path.starts_with('/') { "" } else { "/" };
-        Ok(Target {
-            host: host.to_owned(),
-            port,
-            path: format!("{slash}{path}"),
-        })
-    }
-
-    /// `HOST:PORT`, with brackets around an IPv6 address: what `Host` says and one connects to.
-    pub fn authority(&self) -> String {
-        if self.host.contains(':') {
-            format!("[{}]:{}", self.host, self.port)
-        } else {
-            format!("{}:{}", self.host, self.port)
-        }
-    }
-}
-
-/// Splits `HOST[:PORT]` or `[ADDRESS][:PORT]`.
-fn split_port(authority: &str) -> Option<(&str, u16)> {
-    let (host, rest) = match authority.strip_prefix('[') {
-        Some(inner) => inner.split_once(']')?,
-        None => match authority.split_once(':') {
-            Some((host, _)) => (host, &authority[host.len()..]),
-            None => (authority, ""),
-        },
+/// Reads `http://HOST[:PORT][/PATH]`, or the same with `https`; user names, fragments and a missing scheme are refused.
+pub fn read(url: &str) -> Result<LoadUrl, TargetError> {
+    let malformed = |why: &str| TargetError::Malformed {
+        url: url.to_owned(),
+        why: why.to_owned(),
     };
-    if rest.is_empty() {
-        return Some((host, 80));
+    if !url.starts_with("http://") && !url.starts_with("https://") {
+        return Err(malformed("it must begin with http:// or https://"));
     }
-    let digits = rest.strip_prefix(':')?;
-    let port = digits.parse().ok().filter(|&port| port > 0)?;
-    digits
-        .bytes()
-        .all(|b| b.is_ascii_digit())
-        .then_some((host, port))
+    if url.contains('#') {
+        return Err(malformed("it holds a `#`"));
+    }
+    LoadUrl::parse(url).map_err(|error| match error {
+        LoadUrlError::Malformed { why, .. } => malformed(&why),
+        LoadUrlError::Credentials(_) => malformed("it holds a user name"),
+        other => malformed(&other.to_string()),
+    })
 }
 
 /// Whether load may go to `host`, which was looked up as `addresses`; `owned`:
@@ -173,7 +118,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn parts(url: &str) -> (String, u16, String) {
-        let target = Target::parse(url).expect("a good address");
+        let target = read(url).expect("a good address");
         (target.host, target.port, target.path)
     }
 
@@ -193,7 +138,7 @@ mod tests {
         for url in [
             "",
             "127.0.0.1:80",
-            "https://a",
+            "ftp://a",
             "http://",
             "http://:80",
             "http://a:",
@@ -207,7 +152,7 @@ mod tests {
             "http://[::1]x",
             "http://::1",
         ] {
-            let error = Target::parse(url).expect_err(url).to_string();
+            let error = read(url).expect_err(url).to_string();
             assert!(error.contains(url), "{error}");
         }
     }
@@ -260,8 +205,8 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_makes_parsing_panic(url in ".{0,60}") {
-            let _ = Target::parse(&url);
-            let _ = Target::parse(&format!("http://{url}"));
+            let _ = read(&url);
+            let _ = read(&format!("http://{url}"));
         }
     }
 }

@@ -5,21 +5,20 @@
 //! connections. *Capability* checks are recorded and become findings:
 //! keep-alive, pipelining, requests split at any byte, HEAD.
 //!
-//! Not for: load, or protocol conformance beyond what a benchmark rests on.
-//! Plain blocking sockets: a check must not depend on what is measured.
+//! Not for: load, protocol conformance beyond what a benchmark rests on, or how a
+//! request is sent and its answer read (`exchange`).
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use prony_base::{Nanos, Random};
+use prony_load::Checks;
 use prony_record::{CheckLevel, CheckResult, PlannedWorkload, PreparedRequest};
-use prony_wire::{EndOfInput, Limits, Method, ResponseEvent, ResponseReader};
+use prony_wire::Method;
 
-use crate::request;
+use crate::exchange::{self, Answer, BlockingConnection, Destination, KeptBody};
 
-/// Bytes of a body that are kept for comparing.
-const BODY_BYTES_MAX: usize = 64 << 20;
+/// A body is kept for comparing; so many bytes of it at most.
+const KEPT: KeptBody = KeptBody::Whole(64 << 20);
 /// How long a capability may take to show; a server without it often just waits.
 const CAPABILITY_TIMEOUT: Duration = Duration::from_secs(1);
 /// Requests in the keep-alive and the pipelining check.
@@ -30,19 +29,10 @@ const REPEATS: u64 = 5;
 pub struct Subject<'a> {
     /// What is asked and what must be answered.
     pub workload: &'a PlannedWorkload,
-    /// Where it listens.
-    pub address: SocketAddr,
-    /// What `Host` says.
-    pub host: &'a str,
-}
-
-/// An answer as it came.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-struct Answer {
-    status: u16,
-    content_type: Option<String>,
-    body: Vec<u8>,
-    keep_alive: bool,
+    /// Where it is.
+    pub to: Destination<'a>,
+    /// Whether it is to speak HTTP/2, beside HTTP/1.1, by which all else is checked.
+    pub is_http2: bool,
 }
 
 /// Whether a failed must check is among `checks`, and the sentence that says what failed.
@@ -58,6 +48,10 @@ pub fn failed_must(checks: &[CheckResult]) -> Option<String> {
 pub fn verify(subject: &Subject<'_>, seed: u64) -> Vec<CheckResult> {
     let numbers = numbers(subject.workload, seed);
     let mut checks = must_checks(subject, &numbers);
+    if subject.is_http2 {
+        let timeout = must_timeout(subject.workload);
+        checks.push(must("http/2", exchange::speaks_http2(&subject.to, timeout)));
+    }
     if failed_must(&checks).is_some() {
         return checks;
     }
@@ -77,24 +71,19 @@ pub fn verify(subject: &Subject<'_>, seed: u64) -> Vec<CheckResult> {
 }
 
 /// Whether the subject answers `GET path` with 200: the sign `http` of readiness.
-pub fn answers_ok(address: SocketAddr, host: &str, path: &str, timeout: Duration) -> bool {
-    let bytes = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-    let ask = || -> Result<Answer, String> {
-        let mut talk = Talk::open(address, timeout)?;
-        talk.send(bytes.as_bytes(), &Method::Get)?;
-        talk.answer()
-    };
-    ask().is_ok_and(|answer| answer.status == 200)
+pub fn answers_ok(to: &Destination<'_>, path: &str, timeout: Duration) -> bool {
+    let answer = exchange::once(to, (&Method::Get, path), timeout, KEPT);
+    answer.is_ok_and(|answer| answer.status == 200)
 }
 
 /// 0, the largest number that JSON keeps exact, and three of `seed`; just one where nothing varies.
 fn numbers(workload: &PlannedWorkload, seed: u64) -> Vec<u64> {
-    if !request::varies(workload) {
+    if !exchange::varies(workload) {
         return vec![0];
     }
     let mut random = Random::of(seed, "verify");
-    let mut numbers = vec![0, request::RANDOM_MAX];
-    numbers.extend((0..3).map(|_| random.below(request::RANDOM_MAX + 1)));
+    let mut numbers = vec![0, exchange::RANDOM_MAX];
+    numbers.extend((0..3).map(|_| random.below(exchange::RANDOM_MAX + 1)));
     numbers
 }
 
@@ -128,11 +117,10 @@ fn must_checks(subject: &Subject<'_>, numbers: &[u64]) -> Vec<CheckResult> {
     let workload = subject.workload;
     let mut answers = Vec::new();
     for &number in numbers {
-        let ask = || -> Result<Answer, String> {
-            let mut talk = Talk::open(subject.address, must_timeout(workload))?;
-            talk.ask(&prepared(subject, number))
-        };
-        match ask() {
+        let answer = subject
+            .connect(must_timeout(workload))
+            .and_then(|mut connection| ask(&mut connection, &prepared(subject, number)));
+        match answer {
             Ok(answer) => answers.push((number, answer)),
             Err(error) => return vec![must("answer", Err(error))],
         }
@@ -147,19 +135,22 @@ fn must_checks(subject: &Subject<'_>, numbers: &[u64]) -> Vec<CheckResult> {
         checks.push(must("content-type", all(check_content_type)));
     }
     if let Some(body) = &workload.expect_body {
-        let name = if body.contains(request::PLACEHOLDER) {
+        let name = if body.contains(exchange::PLACEHOLDER) {
             "echo"
         } else {
             "body"
         };
         checks.push(must(name, all(check_body)));
     }
+    if !workload.expect_checks.is_empty() {
+        checks.push(must("expect", all(check_expected)));
+    }
     checks
 }
 
 fn prepared(subject: &Subject<'_>, number: u64) -> PreparedRequest {
     let method = &subject.workload.request.method;
-    request::prepare(subject.workload, subject.host, number, method)
+    exchange::prepare(subject.workload, subject.to.authority, number, method)
 }
 
 fn check_status(workload: &PlannedWorkload, number: u64, answer: &Answer) -> Result<(), String> {
@@ -193,7 +184,7 @@ fn check_body(workload: &PlannedWorkload, number: u64, answer: &Answer) -> Resul
     let expected = workload
         .expect_body
         .as_deref()
-        .map(|body| body.replace(request::PLACEHOLDER, &number.to_string()));
+        .map(|body| body.replace(exchange::PLACEHOLDER, &number.to_string()));
     match expected {
         Some(expected) if expected.as_bytes() != answer.body => Err(format!(
             "{} expected{}, {} came",
@@ -205,14 +196,26 @@ fn check_body(workload: &PlannedWorkload, number: u64, answer: &Answer) -> Resul
     }
 }
 
+fn check_expected(workload: &PlannedWorkload, _: u64, answer: &Answer) -> Result<(), String> {
+    let checks = Checks::new(&workload.expect_checks)?;
+    match checks.failed_by(answer.status, &answer.body) {
+        None => Ok(()),
+        Some(failed) => Err(format!(
+            "{failed}: the answer fails it: {}",
+            shown(&answer.body)
+        )),
+    }
+}
+
 fn check_all(workload: &PlannedWorkload, number: u64, answer: &Answer) -> Result<(), String> {
     check_status(workload, number, answer)?;
     check_content_type(workload, number, answer)?;
-    check_body(workload, number, answer)
+    check_body(workload, number, answer)?;
+    check_expected(workload, number, answer)
 }
 
 fn with_number(workload: &PlannedWorkload, number: u64) -> String {
-    if request::varies(workload) {
+    if exchange::varies(workload) {
         format!(" for the number {number}")
     } else {
         String::new()
@@ -232,11 +235,10 @@ fn shown(body: &[u8]) -> String {
 fn keep_alive(subject: &Subject<'_>, numbers: &[u64]) -> (Result<(), String>, CheckResult) {
     let mut right = Ok(());
     let mut ask_all = || -> Result<(), String> {
-        let mut talk = Talk::open(subject.address, must_timeout(subject.workload))?;
+        let mut connection = subject.connect(must_timeout(subject.workload))?;
         for turn in 0..REPEATS {
             let number = numbers[turn as usize % numbers.len()];
-            let answer = talk
-                .ask(&prepared(subject, number))
+            let answer = ask(&mut connection, &prepared(subject, number))
                 .map_err(|error| format!("request {} on one connection: {error}", turn + 1))?;
             if let Err(wrong) = check_all(subject.workload, number, &answer) {
                 right = Err(format!("request {} on one connection: {wrong}", turn + 1));
@@ -257,14 +259,14 @@ fn keep_alive(subject: &Subject<'_>, numbers: &[u64]) -> (Result<(), String>, Ch
 
 /// Several requests sent at once: all answers, in order.
 fn pipelining(subject: &Subject<'_>, numbers: &[u64]) -> Result<(), String> {
-    let mut talk = Talk::open(subject.address, CAPABILITY_TIMEOUT)?;
+    let mut connection = subject.connect(CAPABILITY_TIMEOUT)?;
     let mut bytes = Vec::new();
     let in_turn = || (0..REPEATS).map(|turn| numbers[turn as usize % numbers.len()]);
     for number in in_turn() {
         bytes.extend_from_slice(&prepared(subject, number).bytes);
-        talk.expect(&subject.method())?;
+        connection.expect(&subject.method())?;
     }
-    talk.write(&bytes)?;
+    connection.write(&bytes)?;
     for (turn, number) in in_turn().enumerate() {
         let of = |error| {
             format!(
@@ -272,7 +274,7 @@ fn pipelining(subject: &Subject<'_>, numbers: &[u64]) -> Result<(), String> {
                 turn + 1
             )
         };
-        let answer = talk.answer().map_err(of)?;
+        let answer = connection.answer(KEPT).map_err(of)?;
         check_all(subject.workload, number, &answer).map_err(of)?;
     }
     Ok(())
@@ -292,38 +294,47 @@ fn split(subject: &Subject<'_>, numbers: &[u64]) -> Result<(), String> {
 }
 
 fn ask_in_pieces(subject: &Subject<'_>, number: u64, pieces: &[&[u8]]) -> Result<(), String> {
-    let mut talk = Talk::open(subject.address, CAPABILITY_TIMEOUT)?;
-    talk.expect(&subject.method())?;
+    let mut connection = subject.connect(CAPABILITY_TIMEOUT)?;
+    connection.expect(&subject.method())?;
     for (index, piece) in pieces.iter().enumerate() {
         if index == 1 {
             // Not a wait for anything: it keeps the kernel from joining the first two
             // pieces before the server has read, so that the cut is really seen.
             std::thread::sleep(Duration::from_millis(2));
         }
-        talk.write(piece)?;
+        connection.write(piece)?;
     }
-    let answer = talk.answer()?;
+    let answer = connection.answer(KEPT)?;
     check_all(subject.workload, number, &answer)
 }
 
 /// HEAD: the head of the GET, no body, and the connection stays open.
 fn head(subject: &Subject<'_>) -> Result<(), String> {
-    let mut talk = Talk::open(subject.address, CAPABILITY_TIMEOUT)?;
-    let request = request::prepare(subject.workload, subject.host, 0, "HEAD");
-    let answer = talk.ask(&request)?;
+    let mut connection = subject.connect(CAPABILITY_TIMEOUT)?;
+    let request = exchange::prepare(subject.workload, subject.to.authority, 0, "HEAD");
+    let answer = ask(&mut connection, &request)?;
     check_status(subject.workload, 0, &answer)?;
     check_content_type(subject.workload, 0, &answer)?;
     if !answer.keep_alive {
         return Ok(());
     }
     // A body sent after a HEAD would be read as the start of this answer.
-    let next = talk
-        .ask(&prepared(subject, 0))
+    let next = ask(&mut connection, &prepared(subject, 0))
         .map_err(|error| format!("the request after it: {error}"))?;
     check_all(subject.workload, 0, &next).map_err(|error| format!("the request after it: {error}"))
 }
 
+/// Sends one request and reads its answer.
+fn ask(connection: &mut BlockingConnection, request: &PreparedRequest) -> Result<Answer, String> {
+    connection.send(&request.bytes, &method_named(&request.method))?;
+    connection.answer(KEPT)
+}
+
 impl Subject<'_> {
+    fn connect(&self, timeout: Duration) -> Result<BlockingConnection, String> {
+        BlockingConnection::open(&self.to, timeout)
+    }
+
     fn method(&self) -> Method {
         method_named(&self.workload.request.method)
     }
@@ -332,122 +343,4 @@ impl Subject<'_> {
 /// The method that frames an answer as one of `name` does.
 fn method_named(name: &str) -> Method {
     Method::from_name(name).unwrap_or(Method::Get)
-}
-
-/// One connection, blocking, with a time-out on every wait.
-struct Talk {
-    stream: TcpStream,
-    reader: ResponseReader,
-    pending: Vec<u8>,
-}
-
-impl Talk {
-    fn open(address: SocketAddr, timeout: Duration) -> Result<Talk, String> {
-        let failed = |error: std::io::Error| format!("cannot connect to {address}: {error}");
-        let stream = TcpStream::connect_timeout(&address, timeout).map_err(failed)?;
-        stream.set_nodelay(true).map_err(failed)?;
-        stream.set_read_timeout(Some(timeout)).map_err(failed)?;
-        stream.set_write_timeout(Some(timeout)).map_err(failed)?;
-        Ok(Talk {
-            stream,
-            reader: ResponseReader::new(Limits::for_responses()),
-            pending: Vec::new(),
-        })
-    }
-
-    fn expect(&mut self, method: &Method) -> Result<(), String> {
-        self.reader
-            .expect(method)
-            .map_err(|error| error.to_string())
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> Result<(), String> {
-        self.stream
-            .write_all(bytes)
-            .map_err(|error| format!("sending failed: {error}"))
-    }
-
-    fn send(&mut self, bytes: &[u8], method: &Method) -> Result<(), String> {
-        self.expect(method)?;
-        self.write(bytes)
-    }
-
-    fn ask(&mut self, request: &PreparedRequest) -> Result<Answer, String> {
-        self.send(&request.bytes, &method_named(&request.method))?;
-        self.answer()
-    }
-
-    /// Reads one whole answer.
-    fn answer(&mut self) -> Result<Answer, String> {
-        let mut answer = Answer::default();
-        loop {
-            if self.take_events(&mut answer)? {
-                return Ok(answer);
-            }
-            let mut buffer = [0; 16 << 10];
-            match self.stream.read(&mut buffer) {
-                Ok(0) => return self.ended(answer),
-                Ok(count) => self.pending.extend_from_slice(&buffer[..count]),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error)
-                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
-                {
-                    return Err("no answer in time".to_owned());
-                }
-                Err(error) => return Err(format!("receiving failed: {error}")),
-            }
-        }
-    }
-
-    /// Takes what has arrived; true when the answer is whole.
-    fn take_events(&mut self, answer: &mut Answer) -> Result<bool, String> {
-        let mut used_in_all = 0;
-        let mut whole = false;
-        while !whole {
-            let (used, event) = self
-                .reader
-                .next(&self.pending[used_in_all..])
-                .map_err(|error| format!("the answer is not HTTP: {error}"))?;
-            used_in_all += used;
-            match event {
-                None => break,
-                Some(ResponseEvent::Interim(_)) => {}
-                Some(ResponseEvent::Head(head)) => {
-                    answer.status = head.status;
-                    answer.keep_alive = head.keep_alive;
-                    let field = head.headers.get("content-type");
-                    answer.content_type =
-                        field.map(|value| String::from_utf8_lossy(value).into_owned());
-                }
-                Some(ResponseEvent::Data(data)) => {
-                    if answer.body.len() + data.len() > BODY_BYTES_MAX {
-                        return Err(format!("a body of more than {BODY_BYTES_MAX} bytes came"));
-                    }
-                    answer.body.extend_from_slice(data);
-                }
-                Some(ResponseEvent::End(end)) => {
-                    answer.keep_alive = end.keep_alive;
-                    whole = true;
-                }
-            }
-        }
-        self.pending.drain(..used_in_all);
-        Ok(whole)
-    }
-
-    /// The stream ended: that may be the end of a body, or a lack of one.
-    fn ended(&mut self, mut answer: Answer) -> Result<Answer, String> {
-        match self.reader.end_of_input() {
-            Ok(EndOfInput::Complete { .. }) => {
-                answer.keep_alive = false;
-                Ok(answer)
-            }
-            Ok(EndOfInput::Idle { .. }) => {
-                Err("the server closed the connection without an answer".to_owned())
-            }
-            Err(error) => Err(format!(
-                "the server closed the connection in the answer: {error}"
-            )),
-        }
-    }
 }

@@ -1,15 +1,21 @@
 //! Opens connections and reopens those that are gone; what they receive goes to the worker.
 
 use std::cell::{Cell, RefCell};
-use std::net::SocketAddr;
 use std::rc::Rc;
 
 use prony_base::Nanos;
-use prony_engine::{ConnectOptions, Handle, Stream, Task};
+use prony_engine::{Handle, Stream, Task};
 
+use crate::expect::ExpectContinue;
 use crate::failure::Failure;
+use crate::http1::Http1;
+use crate::http2::Http2Client;
+use crate::protocol::{Progress, Protocol};
+use crate::reach;
 use crate::recorder::Recorder;
+use crate::secure::Secure;
 use crate::thread_spec::ThreadSpec;
+use crate::window::LoadPhase;
 use crate::worker::Worker;
 
 /// First pause after a failed attempt to connect; doubles up to [`PAUSE_MAX`].
@@ -17,27 +23,111 @@ const PAUSE_MIN: Nanos = Nanos::from_millis(1);
 /// Longest pause between two attempts to connect.
 const PAUSE_MAX: Nanos = Nanos::from_millis(100);
 
-/// Opens one connection and records the result.
+/// A connection that is open, and what is spoken on it.
+pub struct OpenConnection {
+    pub stream: Stream,
+    pub protocol: Box<dyn Protocol>,
+}
+
+/// Opens connection `index` of a thread, up to where requests can be sent, and records the result.
 pub async fn open(
     handle: &Handle,
-    address: SocketAddr,
-    options: &ConnectOptions,
+    thread_spec: &ThreadSpec,
+    index: usize,
     timeout: Nanos,
     recorder: &RefCell<Recorder>,
-) -> Result<Stream, Failure> {
-    let began = handle.now();
-    let connecting = handle.connect_with(address, options);
-    let opened = match handle.timeout(timeout, connecting).await {
-        Ok(Ok(stream)) => Ok(stream),
-        Ok(Err(error)) => Err(Failure::from(&error)),
+) -> Result<OpenConnection, Failure> {
+    let due = handle.now() + timeout;
+    let opening = open_in_time(handle, thread_spec, index, recorder);
+    let opened = match handle.timeout_at(due, opening).await {
+        Ok(opened) => opened,
         Err(_elapsed) => Err(Failure::Timeout),
     };
-    let mut recorder = recorder.borrow_mut();
-    match &opened {
-        Ok(_) => recorder.connected(handle.now().since(began)),
-        Err(failure) => recorder.connect_failed(*failure),
+    if let Err(failure) = &opened {
+        recorder.borrow_mut().connect_failed(*failure);
     }
     opened
+}
+
+async fn open_in_time(
+    handle: &Handle,
+    thread_spec: &ThreadSpec,
+    index: usize,
+    recorder: &RefCell<Recorder>,
+) -> Result<OpenConnection, Failure> {
+    let began = handle.now();
+    let stream = reach::reach(handle, thread_spec, index).await?;
+    let connected = handle.now();
+    let session = match &thread_spec.secure {
+        None => None,
+        Some(target) => {
+            let shaken = target.handshake(handle, &stream).await;
+            let (session, facts) = shaken.map_err(|fault| {
+                recorder.borrow_mut().tls_failed(&fault);
+                Failure::from(&fault)
+            })?;
+            let length = handle.now().since(connected);
+            recorder.borrow_mut().secured(length, facts);
+            Some(session)
+        }
+    };
+    let http1 = || {
+        let http = Http1::new(thread_spec.cookies, thread_spec.checks.as_ref());
+        http.pipelined(thread_spec.depth > 1)
+    };
+    let http2 = || {
+        let checks = thread_spec.checks.as_ref();
+        Http2Client::new(thread_spec.depth, thread_spec.secure.is_some()).checked(checks)
+    };
+    let mut protocol: Box<dyn Protocol> = match (session, thread_spec.is_http2) {
+        (None, false) if thread_spec.expects_continue => {
+            Box::new(ExpectContinue::new(http1(), recorder.borrow().continued()))
+        }
+        (Some(session), false) if thread_spec.expects_continue => {
+            let http = ExpectContinue::new(http1(), recorder.borrow().continued());
+            Box::new(Secure::new(session, http))
+        }
+        (None, false) => Box::new(http1()),
+        (None, true) => Box::new(http2()),
+        (Some(session), false) => Box::new(Secure::new(session, http1())),
+        (Some(session), true) => Box::new(Secure::new(session, http2())),
+    };
+    begin(handle, &stream, &mut *protocol).await?;
+    let mut recorder = recorder.borrow_mut();
+    recorder.connected(connected.since(began));
+    recorder.places(protocol.places());
+    Ok(OpenConnection { stream, protocol })
+}
+
+/// Exchanges what a protocol exchanges before the first request.
+async fn begin(
+    handle: &Handle,
+    stream: &Stream,
+    protocol: &mut dyn Protocol,
+) -> Result<(), Failure> {
+    let Some(hello) = protocol.hello(&mut || handle.take_buffer()) else {
+        return Ok(());
+    };
+    stream.post(hello).map_err(|error| Failure::from(&error))?;
+    // Some of it may have come with the handshake.
+    let mut progress = protocol.received(&mut &[][..])?;
+    loop {
+        if let Some(bytes) = protocol.output(&mut || handle.take_buffer()) {
+            stream.post(bytes).map_err(|error| Failure::from(&error))?;
+        }
+        match progress {
+            Progress::Pending if protocol.is_ready() => return Ok(()),
+            Progress::Pending => {}
+            Progress::Ended => return Err(Failure::Closed),
+            // Nothing was asked yet.
+            _ => return Err(Failure::Protocol),
+        }
+        let received = stream.recv().await.map_err(|error| Failure::from(&error))?;
+        if received.is_empty() {
+            return Err(Failure::Closed);
+        }
+        progress = protocol.received(&mut &received[..])?;
+    }
 }
 
 /// Opens the connections of a thread, a limited number at a time. A failed one is `None`; the recorder has its
@@ -46,7 +136,7 @@ pub async fn connect_all(
     handle: &Handle,
     thread_spec: &ThreadSpec,
     recorder: &Rc<RefCell<Recorder>>,
-) -> Vec<Option<Stream>> {
+) -> Vec<Option<OpenConnection>> {
     let next = Rc::new(Cell::new(0));
     let mut none = Vec::new();
     none.resize_with(thread_spec.connections, || None);
@@ -59,11 +149,9 @@ pub async fn connect_all(
             handle.clone().spawn(async move {
                 while next.get() < thread_spec.connections {
                     let index = next.replace(next.get() + 1);
-                    let (address, timeout) =
-                        (thread_spec.address(index), thread_spec.first_timeout);
-                    let options = thread_spec.connect_options(index);
-                    let stream = open(&handle, address, &options, timeout, &recorder).await;
-                    opened.borrow_mut()[index] = stream.ok();
+                    let timeout = thread_spec.first_timeout;
+                    let one = open(&handle, &thread_spec, index, timeout, &recorder).await;
+                    opened.borrow_mut()[index] = one.ok();
                 }
             })
         })
@@ -75,14 +163,14 @@ pub async fn connect_all(
 }
 
 /// Keeps connection `index` open and passes what it receives to the worker, until no connection is wanted.
-pub async fn drive(worker: Rc<Worker>, index: usize, mut stream: Option<Stream>) {
+pub async fn drive(worker: Rc<Worker>, index: usize, mut opened: Option<OpenConnection>) {
     let mut pause = PAUSE_MIN;
     let handle = worker.handle.clone();
     loop {
-        if let Some(open) = stream.take() {
-            let open = Rc::new(open);
-            worker.connected(index, &open);
-            while worker.received(index, open.recv().await) {}
+        if let Some(OpenConnection { stream, protocol }) = opened.take() {
+            let stream = Rc::new(stream);
+            worker.connected(index, &stream, protocol);
+            while worker.received(index, stream.recv().await) {}
             worker.disconnected(index);
             continue;
         }
@@ -91,18 +179,13 @@ pub async fn drive(worker: Rc<Worker>, index: usize, mut stream: Option<Stream>)
             return;
         }
         let (thread_spec, recorder) = (&worker.thread_spec, &worker.recorder);
-        let options = thread_spec.connect_options(index);
-        match open(
-            &handle,
-            thread_spec.address(index),
-            &options,
-            thread_spec.timeout,
-            recorder,
-        )
-        .await
-        {
-            Ok(opened) => {
-                stream = Some(opened);
+        match open(&handle, thread_spec, index, thread_spec.timeout, recorder).await {
+            Ok(another) => {
+                let is_measured = worker.phase(handle.now()) == LoadPhase::Measured;
+                if thread_spec.secure.is_some() && is_measured {
+                    recorder.borrow_mut().secured_in_window();
+                }
+                opened = Some(another);
                 pause = PAUSE_MIN;
             }
             Err(_counted) => {

@@ -9,17 +9,18 @@ use std::sync::{Arc, mpsc};
 use std::task::Poll;
 
 use prony_base::{Instant, Nanos, clock};
-use prony_engine::{Arrival, Receiver, Stream, Task};
+use prony_engine::{Arrival, Receiver, Task};
 use prony_record::Turned;
 
 use crate::arrivals::ArrivalCounts;
 use crate::coalescing;
-use crate::connection;
+use crate::connection::{self, OpenConnection};
+use crate::interval::{INTERVAL, LAST_READING, LoadTotals};
 use crate::recorder::{Recorder, SLICE};
 use crate::thread_spec::RunState;
 use crate::trace::RequestTimes;
 use crate::window::Window;
-use crate::worker::{Lane, Worker};
+use crate::worker::{Lane, SlotState, Worker};
 
 /// How long requests may still be answered after the user has ended the run.
 const CUT_AFTER: Nanos = Nanos::from_secs(1);
@@ -85,26 +86,28 @@ pub struct Counted {
     pub drain_cut: bool,
     /// The server was gone, and requests were left that should have been sent.
     pub unsent: u64,
+    /// Its source had nothing more to send.
+    pub data_ended: bool,
     /// Times of its first requests.
     pub trace: Vec<RequestTimes>,
 }
 
 impl Worker {
-    /// Drives `streams` until the window is over and everything is answered or has failed; of a load in turns, until
+    /// Drives the connections until the window is over and everything is answered or has failed; of a load in turns, until
     /// there is no other turn.
     pub async fn work(
         self: Rc<Worker>,
-        streams: Vec<Option<Stream>>,
+        opened: Vec<Option<OpenConnection>>,
         shared: Arc<RunState>,
         mut turns: Option<Turns>,
     ) -> Counted {
         let mut control = self.start_control(&shared);
-        let mut connections: Vec<Task<()>> = streams
+        let mut connections: Vec<Task<()>> = opened
             .into_iter()
             .enumerate()
-            .map(|(index, stream)| {
+            .map(|(index, opened)| {
                 self.handle
-                    .spawn(connection::drive(Rc::clone(&self), index, stream))
+                    .spawn(connection::drive(Rc::clone(&self), index, opened))
             })
             .collect();
         // After the connections, so that the first arrivals find them.
@@ -132,6 +135,10 @@ impl Worker {
         let empty = Recorder::new(window.start(), self.recorder.borrow().latency_from());
         let mut recorder = self.recorder.replace(empty);
         recorder.close_slices(finished.min(window.end()));
+        if let Some(to) = &self.thread_spec.readings {
+            // The caller may be gone, which ends the run elsewhere.
+            let _ = to.send((LAST_READING, self.thread_spec.thread, recorder.totals()));
+        }
         let is_short = self.thread_spec.requests_max != u64::MAX && self.given_up.get();
         Counted {
             recorder,
@@ -140,6 +147,7 @@ impl Worker {
             coalescing: self.coalescing_longest.get(),
             finished,
             drain_cut,
+            data_ended: self.data_ended.get(),
             unsent: if is_short {
                 self.requests_left.get()
             } else {
@@ -179,17 +187,19 @@ impl Worker {
     fn restart_slots(self: &Rc<Worker>, connections: &mut [Task<()>]) {
         let now = self.handle.now();
         for (index, task) in connections.iter_mut().enumerate() {
-            let (is_idle, is_left) = {
+            let is_left = {
                 let lane = &mut self.lanes.borrow_mut()[index];
-                let is_left = !std::mem::replace(&mut lane.is_driven, true);
-                let is_idle = lane.stream.is_some() && lane.outstanding.is_none();
-                (is_idle, is_left)
+                !std::mem::replace(&mut lane.is_driven, true)
             };
             if is_left {
                 let drive = connection::drive(Rc::clone(self), index, None);
                 *task = self.handle.spawn(drive);
-            } else if is_idle {
-                self.ready(index, now);
+                continue;
+            }
+            for slot in index * self.depth..(index + 1) * self.depth {
+                if self.can_send(slot) {
+                    self.ready(slot, now);
+                }
             }
         }
     }
@@ -198,9 +208,10 @@ impl Worker {
     fn abandon(&self, now: Instant) -> bool {
         let mut is_any = false;
         let mut recorder = self.recorder.borrow_mut();
-        for lane in self.lanes.borrow_mut().iter_mut() {
-            if let Some(outstanding) = lane.outstanding.take() {
-                let submitted = lane.stream.as_ref().and_then(|stream| stream.submitted());
+        for slot in 0..self.thread_spec.slots() {
+            let outstanding = self.states.borrow_mut()[slot].outstanding.take();
+            if let Some(outstanding) = outstanding {
+                let submitted = self.submitted(slot / self.depth);
                 let times = outstanding.times(submitted, Arrival::default(), now);
                 let origin = times.origin(recorder.latency_from());
                 recorder.abandoned(self.phase(origin), now.since(origin));
@@ -215,6 +226,7 @@ impl Worker {
     async fn control(self: Rc<Worker>, shared: Arc<RunState>, cpu: CpuMarks) {
         let tick = Nanos((self.thread_spec.timeout.0 / 8).clamp(1_000_000, SLICE.0));
         let mut reported = (0, 0);
+        let mut reading = 0;
         loop {
             let now = self.handle.now();
             if shared.stop.load(Relaxed) && !self.given_up.replace(true) {
@@ -235,9 +247,11 @@ impl Worker {
             self.give_up_if_unreachable(now);
             self.coalesce();
             reported = self.report_progress(&shared, reported);
+            reading = self.send_readings(now, reading);
             self.check_over();
             let moments = [
                 now + tick,
+                self.reading_due(reading),
                 self.window.borrow().start(),
                 self.window.borrow().end(),
                 self.cut_at.get(),
@@ -245,6 +259,35 @@ impl Worker {
             let next = moments.into_iter().filter(|&moment| moment > now).min();
             self.handle.sleep_until(next.unwrap_or(now + tick)).await;
         }
+    }
+
+    /// When the reading with this number is due; never where nobody wants it, or the window ends before.
+    fn reading_due(&self, reading: u64) -> Instant {
+        let window = self.window.borrow();
+        let due = window.start() + INTERVAL * (reading + 1);
+        match self.thread_spec.readings.is_some() && due <= window.end() {
+            true => due,
+            false => Instant::NEVER,
+        }
+    }
+
+    /// Sends a reading for each second of the window that is over by `now`; returns the number of the next.
+    fn send_readings(&self, now: Instant, mut next: u64) -> u64 {
+        while let Some(to) = &self.thread_spec.readings
+            && self.reading_due(next) <= now
+        {
+            let waiting = self.slots.borrow().waiting();
+            let totals = LoadTotals {
+                connections_open: self.connections_open.get() as u64,
+                outstanding: self.outstanding.get() as u64,
+                waiting: waiting as u64,
+                ..self.recorder.borrow().totals()
+            };
+            // The caller may be gone, which ends the run elsewhere.
+            let _ = to.send((next, self.thread_spec.thread, totals));
+            next += 1;
+        }
+        next
     }
 
     /// Gives up where the server is gone: a run of a fixed number of requests would otherwise never end.
@@ -264,7 +307,7 @@ impl Worker {
             return;
         }
         let median = self.recorder.borrow().median_latency();
-        let (answers, wait) = coalescing::rule(self.thread_spec.connections, median);
+        let (answers, wait) = coalescing::rule(self.thread_spec.slots(), median);
         self.handle.set_coalescing(answers, wait);
         let in_force = self.handle.stats().coalescing;
         self.coalescing_longest
@@ -281,18 +324,26 @@ impl Worker {
     /// Resets each connection whose answer is overdue. The connection's task then finds the lane expired.
     async fn expire(&self, now: Instant) {
         let timeout = self.thread_spec.timeout;
-        let is_overdue = |lane: &Lane| {
-            let posted = lane.outstanding.map(|outstanding| outstanding.posted);
-            !lane.expired && posted.is_some_and(|posted| now.since(posted) >= timeout)
+        let is_overdue = |state: &SlotState| {
+            let posted = state.outstanding.map(|outstanding| outstanding.posted);
+            posted.is_some_and(|posted| now.since(posted) >= timeout)
         };
-        if !self.lanes.borrow().iter().any(is_overdue) {
+        let has_overdue = |index: usize, lane: &Lane| {
+            let slots = index * self.depth..(index + 1) * self.depth;
+            !lane.expired && self.states.borrow()[slots].iter().any(is_overdue)
+        };
+        let any = |lanes: &[Lane]| {
+            let mut lanes = lanes.iter().enumerate();
+            lanes.any(|(index, lane)| has_overdue(index, lane))
+        };
+        if !any(&self.lanes.borrow()) {
             return;
         }
         // An answer that has arrived but has not been read by this thread is not late: one turn of the loop lets the
         // connections' tasks read it.
         self.handle.yield_now().await;
-        for lane in self.lanes.borrow_mut().iter_mut() {
-            if is_overdue(lane)
+        for (index, lane) in self.lanes.borrow_mut().iter_mut().enumerate() {
+            if has_overdue(index, lane)
                 && let Some(stream) = &lane.stream
             {
                 lane.expired = true;
@@ -333,8 +384,7 @@ mod tests {
             timeout_ns: 0,
             requests: vec![PreparedRequest {
                 method: "GET".to_owned(),
-                bytes: Vec::new(),
-                expect: None,
+                ..PreparedRequest::default()
             }],
             expected_status: Vec::new(),
             driver: "epoll".to_owned(),
@@ -345,6 +395,13 @@ mod tests {
             thread: 0,
             threads: 1,
             connections,
+            depth: 1,
+            cookies: false,
+            checks: None,
+            is_http2: false,
+            unix: None,
+            tunnel: None,
+            expects_continue: false,
             requests_max: 0,
             first: 0,
             addresses: vec![address],
@@ -355,6 +412,10 @@ mod tests {
             queue_max: 0,
             timestamps: Timestamps::User,
             trace_max: 0,
+            served_max: u64::MAX,
+            sources: Vec::new(),
+            secure: None,
+            readings: None,
         };
         let config = Config {
             driver: spec.driver.parse().unwrap(),

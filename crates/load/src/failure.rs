@@ -3,6 +3,7 @@
 use std::io;
 
 use prony_record::Failures;
+use prony_tls::TlsError;
 
 /// Why a request, or an attempt to connect, failed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -15,12 +16,28 @@ pub enum Failure {
     Closed,
     /// No answer in time.
     Timeout,
-    /// The answer was not HTTP, or over a limit.
+    /// The answer was not HTTP, or over a limit, or its records of TLS were broken.
     Protocol,
     /// The answer was not the expected one.
     WrongAnswer,
     /// Any other error of the system.
     System,
+    /// The server's certificate was not accepted.
+    Certificate,
+    /// The handshake of TLS was cut, or what came was none.
+    Handshake,
+    /// The server ended the connection with an alert of TLS.
+    Alert,
+    /// HTTP/2: the server refused the stream, and has done nothing for it.
+    RefusedStream,
+    /// HTTP/2: the server reset the stream.
+    StreamReset,
+    /// HTTP/2: the server left (GOAWAY) and will not answer this stream.
+    GoneAway,
+    /// The answer came whole, and failed a check.
+    Check,
+    /// The proxy did not open a tunnel.
+    Proxy,
 }
 
 impl From<&io::Error> for Failure {
@@ -37,7 +54,29 @@ impl From<&io::Error> for Failure {
     }
 }
 
+/// Of a handshake.
+impl From<&TlsError> for Failure {
+    fn from(error: &TlsError) -> Failure {
+        match error {
+            error if error.is_about_trust() => Failure::Certificate,
+            TlsError::Alert(_)
+            | TlsError::ClientCertificateRequired
+            | TlsError::ClientCertificateRefused(_) => Failure::Alert,
+            TlsError::Io(error) => Failure::from(&**error),
+            _ => Failure::Handshake,
+        }
+    }
+}
+
 impl Failure {
+    /// What `error` is on a connection whose handshake is complete.
+    pub fn after_handshake(error: &TlsError) -> Failure {
+        match Failure::from(error) {
+            Failure::Handshake => Failure::Protocol,
+            other => other,
+        }
+    }
+
     /// Counts it under its kind.
     pub fn count(self, failures: &mut Failures) {
         let counter = match self {
@@ -48,6 +87,14 @@ impl Failure {
             Failure::Protocol => &mut failures.protocol,
             Failure::WrongAnswer => &mut failures.wrong_answer,
             Failure::System => &mut failures.system,
+            Failure::Certificate => &mut failures.certificate,
+            Failure::Handshake => &mut failures.handshake,
+            Failure::Alert => &mut failures.alert,
+            Failure::RefusedStream => &mut failures.refused_stream,
+            Failure::StreamReset => &mut failures.stream_reset,
+            Failure::GoneAway => &mut failures.gone_away,
+            Failure::Check => &mut failures.check,
+            Failure::Proxy => &mut failures.proxy,
         };
         *counter += 1;
     }

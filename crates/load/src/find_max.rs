@@ -275,6 +275,7 @@ fn is_drained(spec: &LoadSpec, observer: &mut dyn Observer) -> Result<bool, Load
     Err(LoadError::Unreachable {
         address: spec.target.address.clone(),
         reason: "it has not answered since a step of more than it can bear".to_owned(),
+        failure: None,
     })
 }
 

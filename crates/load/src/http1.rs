@@ -1,14 +1,21 @@
-//! HTTP/1.1 as a [`Protocol`]: one request outstanding on a connection.
+//! HTTP/1.1 as a [`Protocol`]: requests that are outstanding on a connection are answered in order.
 
+use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::Arc;
 
+use prony_engine::SendBuf;
 use prony_wire::{EndOfInput, Limits, ResponseEvent, ResponseReader};
 
+use crate::checks::{AnswerChecker, Checks};
+use crate::cookies::LaneCookies;
 use crate::failure::Failure;
-use crate::protocol::{Answered, Progress, Protocol, Reuse};
+use crate::protocol::{Answered, BufferSource, Progress, Protocol, Reuse};
 use crate::source::EncodedRequest;
 
 /// A change of protocol, which is never requested: what follows it has no end as HTTP.
+/// The status that asks for a body.
+pub const CONTINUE: u16 = 100;
 const SWITCHING_PROTOCOLS: u16 = 101;
 
 /// One connection.
@@ -19,6 +26,20 @@ pub struct Http1 {
     /// Bytes of the body so far.
     body_bytes: usize,
     body_right: bool,
+    /// Several requests may be outstanding.
+    is_pipelined: bool,
+    /// Place of the request whose answer is read, where one is outstanding.
+    place: Option<usize>,
+    /// Bytes of its answer have come.
+    has_begun: bool,
+    /// Status of the last interim answer, or 100.
+    interim: Option<u16>,
+    /// Those behind it, with the bodies that they expect.
+    behind: VecDeque<(usize, Option<Rc<[u8]>>)>,
+    /// The cookies of the connection, where they are kept.
+    jar: Option<LaneCookies>,
+    /// What answers are checked by.
+    checker: Option<Box<AnswerChecker>>,
 }
 
 impl Default for Http1 {
@@ -29,55 +50,155 @@ impl Default for Http1 {
             expected: None,
             body_bytes: 0,
             body_right: true,
+            place: None,
+            has_begun: false,
+            interim: None,
+            is_pipelined: false,
+            behind: VecDeque::new(),
+            jar: None,
+            checker: None,
         }
     }
 }
 
 impl Http1 {
+    /// A connection that keeps cookies if told to, and checks answers by `checks`.
+    pub fn new(keeps_cookies: bool, checks: Option<&Arc<Checks>>) -> Http1 {
+        Http1 {
+            jar: keeps_cookies.then(LaneCookies::default),
+            checker: checks.and_then(Checks::checker),
+            ..Http1::default()
+        }
+    }
+
+    /// A connection on which several requests may be outstanding, where that is so. What is sent while others wait to be
+    /// sent joins them, which shared bytes cannot.
+    pub fn pipelined(mut self, is_pipelined: bool) -> Http1 {
+        self.is_pipelined = is_pipelined;
+        self
+    }
+
+    /// Reads the answer to `request`, of `place`, after those that are outstanding.
+    pub fn expect(&mut self, place: usize, request: &EncodedRequest) -> Result<(), Failure> {
+        let expected = self.reader.expect(&request.method);
+        expected.map_err(|_outstanding| Failure::Protocol)?;
+        if self.place.is_none() {
+            self.expected.clone_from(&request.expected_body);
+            self.read_next(place);
+        } else {
+            self.behind
+                .push_back((place, request.expected_body.clone()));
+        }
+        Ok(())
+    }
+
+    /// Whether the head of the answer that is read has come.
+    pub fn has_head(&self) -> bool {
+        self.status != 0
+    }
+
+    /// The status of the last interim answer since this was asked; 100 where that was among them.
+    pub fn take_interim(&mut self) -> Option<u16> {
+        self.interim.take()
+    }
+
+    fn read_next(&mut self, place: usize) {
+        (self.status, self.body_bytes, self.body_right) = (0, 0, true);
+        (self.place, self.has_begun) = (Some(place), false);
+        if let Some(checker) = &mut self.checker {
+            checker.begin();
+        }
+    }
+
     /// Compares a part of the body with its place in the expected one.
     fn body(&mut self, length: usize, is_right: bool) {
         self.body_right &= is_right;
         self.body_bytes += length;
     }
 
-    fn answered(&self, reuse: Reuse) -> Answered {
+    /// The answer that was read is whole; the next one is that of the request behind.
+    fn answered(&mut self, reuse: Reuse) -> Result<Answered, Failure> {
         let is_whole = self
             .expected
             .as_ref()
             .is_none_or(|expected| expected.len() == self.body_bytes);
-        Answered {
+        let answered = Answered {
+            place: self.place.take().ok_or(Failure::Protocol)?,
             status: self.status,
+            check: match &mut self.checker {
+                Some(checker) => checker.end(self.status),
+                None => None,
+            },
             is_right: self.body_right && is_whole,
             reuse,
+        };
+        if let Some((place, expected)) = self.behind.pop_front() {
+            self.expected = expected;
+            self.read_next(place);
         }
+        Ok(answered)
     }
 }
 
 impl Protocol for Http1 {
-    fn sent(&mut self, request: &EncodedRequest) -> Result<(), Failure> {
-        self.status = 0;
-        self.expected.clone_from(&request.expected_body);
-        (self.body_bytes, self.body_right) = (0, true);
-        let expected = self.reader.expect(&request.method);
-        expected.map_err(|_outstanding| Failure::Protocol)
+    fn send(
+        &mut self,
+        place: usize,
+        request: &EncodedRequest,
+        buffer: BufferSource<'_>,
+    ) -> Result<SendBuf, Failure> {
+        self.expect(place, request)?;
+        if request.filled.is_some() || self.jar.is_some() || self.is_pipelined {
+            let mut out = buffer();
+            match &request.filled {
+                Some(filled) => filled.write_http1(&mut out),
+                None => out.extend_from_slice(&request.bytes),
+            }
+            if let Some(jar) = &self.jar {
+                jar.add_to(&mut out);
+            }
+            return Ok(SendBuf::Owned(out));
+        }
+        Ok(SendBuf::from(Rc::clone(&request.bytes)))
     }
 
-    fn received(&mut self, mut rest: &[u8]) -> Result<Progress, Failure> {
+    fn received(&mut self, bytes: &mut &[u8]) -> Result<Progress, Failure> {
+        if self.place.is_none() && !bytes.is_empty() {
+            return Ok(Progress::Stray);
+        }
+        self.has_begun |= !bytes.is_empty();
         loop {
-            let (used, event) = self.reader.next(rest).map_err(|_wire| Failure::Protocol)?;
-            rest = &rest[used..];
+            let (used, event) = self.reader.next(bytes).map_err(|_wire| Failure::Protocol)?;
+            *bytes = &bytes[used..];
             let reuse = match event {
                 None => return Ok(Progress::Pending),
-                Some(ResponseEvent::Interim(_)) => continue,
+                Some(ResponseEvent::Interim(head)) => {
+                    // What follows a 100 does not take it back.
+                    if self.interim != Some(CONTINUE) {
+                        self.interim = Some(head.status);
+                    }
+                    continue;
+                }
                 Some(ResponseEvent::Head(head)) if head.status == SWITCHING_PROTOCOLS => {
                     return Err(Failure::Protocol);
                 }
                 Some(ResponseEvent::Head(head)) => {
                     self.status = head.status;
+                    if let Some(jar) = &mut self.jar {
+                        head.headers
+                            .get_all("set-cookie")
+                            .for_each(|of| jar.set(of));
+                    }
+                    if let Some(checker) = &mut self.checker {
+                        checker.head(&head.headers);
+                    }
                     continue;
                 }
                 Some(ResponseEvent::Data(data)) => {
                     let length = data.len();
+                    if let Some(checker) = &mut self.checker {
+                        checker.body(data);
+                    }
                     let end = self.body_bytes + length;
                     let is_right = self
                         .expected
@@ -86,17 +207,29 @@ impl Protocol for Http1 {
                     self.body(length, is_right);
                     continue;
                 }
-                Some(ResponseEvent::End(_)) if !rest.is_empty() => Reuse::Stray,
-                Some(ResponseEvent::End(end)) if end.keep_alive => Reuse::Yes,
-                Some(ResponseEvent::End(_)) => Reuse::ClosedByServer,
+                Some(ResponseEvent::End(end)) => match end.keep_alive {
+                    _ if !bytes.is_empty() && self.behind.is_empty() => Reuse::Stray,
+                    true => Reuse::Yes,
+                    false => Reuse::ClosedByServer,
+                },
             };
-            return Ok(Progress::Answered(self.answered(reuse)));
+            return Ok(Progress::Answered(self.answered(reuse)?));
         }
+    }
+
+    fn begun(&mut self, note: &mut dyn FnMut(usize)) {
+        if let Some(place) = self.place.filter(|_| self.has_begun) {
+            note(place);
+        }
+    }
+
+    fn expects_nothing(&self) -> bool {
+        self.place.is_none()
     }
 
     fn ended(&mut self) -> Result<Answered, Failure> {
         match self.reader.end_of_input() {
-            Ok(EndOfInput::Complete { .. }) => Ok(self.answered(Reuse::ClosedByServer)),
+            Ok(EndOfInput::Complete { .. }) => self.answered(Reuse::ClosedByServer),
             _ => Err(Failure::Closed),
         }
     }
@@ -115,15 +248,17 @@ mod tests {
             bytes: Rc::from(&b"GET / HTTP/1.1\r\n\r\n"[..]),
             expected_body: expected.map(|body| Rc::from(body.as_bytes())),
             closes: false,
+            http2: None,
+            filled: None,
         }
     }
 
     /// What becomes of a request whose answer comes in these parts, and the number of parts that were looked at.
     fn fed(expected: Option<&str>, parts: &[&[u8]]) -> Result<Progress, Failure> {
         let mut exchange = Http1::default();
-        exchange.sent(&request(expected))?;
+        exchange.expect(0, &request(expected))?;
         for part in parts {
-            let progress = exchange.received(part)?;
+            let progress = exchange.received(&mut &part[..])?;
             if progress != Progress::Pending {
                 return Ok(progress);
             }
@@ -134,6 +269,17 @@ mod tests {
     const CHUNKED: &[u8] =
         b"HTTP/1.1 103 Early\r\n\r\nHTTP/1.1 404 No\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nHe\r\n3\r\nllo\r\n0\r\n\r\n";
 
+    #[test]
+    fn a_request_of_a_pipeline_can_be_joined_by_the_next_and_another_is_sent_without_a_copy() {
+        let sent = |is_pipelined: bool| {
+            let mut http = Http1::default().pipelined(is_pipelined);
+            http.send(0, &request(None), &mut Vec::new).unwrap()
+        };
+        assert!(matches!(sent(true), SendBuf::Owned(_)));
+        assert!(matches!(sent(false), SendBuf::Shared(_)));
+        assert_eq!(sent(true).as_slice(), sent(false).as_slice());
+    }
+
     proptest! {
         #[test]
         fn an_answer_is_the_same_however_it_is_split(cuts in prop::collection::btree_set(1..CHUNKED.len(), 0..8)) {
@@ -143,7 +289,7 @@ mod tests {
                 parts.push(&CHUNKED[from..cut]);
                 from = cut;
             }
-            let whole = Answered { status: 404, is_right: true, reuse: Reuse::Yes };
+            let whole = Answered { place: 0, status: 404, is_right: true, check: None, reuse: Reuse::Yes };
             prop_assert_eq!(fed(Some("Hello"), &parts), Ok(Progress::Answered(whole)));
             let wrong = Answered { is_right: false, ..whole };
             prop_assert_eq!(fed(Some("Jello"), &parts), Ok(Progress::Answered(wrong)));
@@ -170,8 +316,8 @@ mod tests {
     #[test]
     fn the_end_of_the_stream_ends_a_body_without_length_and_cuts_one_with() {
         let mut exchange = Http1::default();
-        exchange.sent(&request(Some("Hello"))).unwrap();
-        let progress = exchange.received(b"HTTP/1.1 200 OK\r\n\r\nHello");
+        exchange.expect(0, &request(Some("Hello"))).unwrap();
+        let progress = exchange.received(&mut &b"HTTP/1.1 200 OK\r\n\r\nHello"[..]);
         assert_eq!(progress, Ok(Progress::Pending));
         let answered = exchange.ended().unwrap();
         assert_eq!(
@@ -180,9 +326,41 @@ mod tests {
         );
 
         exchange = Http1::default();
-        exchange.sent(&request(None)).unwrap();
-        let _ = exchange.received(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nHello");
+        exchange.expect(0, &request(None)).unwrap();
+        let _ = exchange.received(&mut &b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nHello"[..]);
         assert_eq!(exchange.ended(), Err(Failure::Closed));
         assert_eq!(Http1::default().ended(), Err(Failure::Closed));
+    }
+
+    #[test]
+    fn answers_to_requests_in_a_row_belong_to_them_in_order() {
+        let bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\naHTTP/1.1 404 No\r\nContent-Length: 1\r\n\r\nb";
+        for cut in 0..bytes.len() {
+            let mut exchange = Http1::default();
+            exchange.expect(3, &request(Some("a"))).unwrap();
+            exchange.expect(1, &request(Some("b"))).unwrap();
+            let mut seen = Vec::new();
+            for mut part in [&bytes[..cut], &bytes[cut..]] {
+                loop {
+                    match exchange.received(&mut part).unwrap() {
+                        Progress::Answered(answered) => seen.push(answered),
+                        Progress::Pending => break,
+                        other => panic!("{other:?}"),
+                    }
+                    if part.is_empty() {
+                        break;
+                    }
+                }
+            }
+            let places: Vec<_> = seen
+                .iter()
+                .map(|one| (one.place, one.status, one.is_right, one.reuse))
+                .collect();
+            assert_eq!(
+                places,
+                [(3, 200, true, Reuse::Yes), (1, 404, true, Reuse::Yes)]
+            );
+            assert_eq!(exchange.received(&mut &b"H"[..]), Ok(Progress::Stray));
+        }
     }
 }

@@ -51,6 +51,36 @@ impl Latencies {
         self.infinite += other.infinite;
     }
 
+    /// Those counted since it was `before`, an earlier copy of it.
+    pub fn since(&self, before: &Latencies) -> Latencies {
+        let mut finite = self.finite.clone();
+        if let (Some(mine), Some(theirs)) = (&mut finite, &before.finite) {
+            mine.subtract(theirs)
+                .expect("what an earlier copy counted is in it");
+        }
+        Latencies {
+            finite: finite.filter(|finite| !finite.is_empty()),
+            infinite: self.infinite.saturating_sub(before.infinite),
+        }
+    }
+
+    /// How many took longer than `limit`, those that never ended among them. A latency counts as the highest value of its bucket.
+    pub fn above(&self, limit: Nanos) -> u64 {
+        let finite = self.finite.iter().flat_map(|finite| finite.iter_recorded());
+        let longer = finite.filter(|bucket| bucket.value_iterated_to() > limit.0);
+        self.infinite + longer.map(|bucket| bucket.count_at_value()).sum::<u64>()
+    }
+
+    /// How many were counted, those that never ended among them.
+    pub fn count(&self) -> u64 {
+        self.finite.as_ref().map_or(0, Hdr::len) + self.infinite
+    }
+
+    /// Those that ended, as the library has them; `None` where none did.
+    pub(crate) fn finite(&self) -> Option<&Hdr<u64>> {
+        self.finite.as_ref()
+    }
+
     /// Median of those that ended; zero where none did.
     pub fn median(&self) -> Nanos {
         let finite = self.finite.as_ref();

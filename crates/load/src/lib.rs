@@ -9,7 +9,7 @@
 //! | pace | when requests start: closed with or without think time, constant, Poisson, stages, recorded times | `pace.rs` |
 //! | origin | what latency counts from: the intended start, or the submission | `origin.rs` |
 //! | source | what each slot sends ([`RequestSource`]) | `source.rs` |
-//! | protocol | how requests and answers share a connection | `protocol.rs`, `http1.rs` |
+//! | protocol | how requests and answers share a connection, in the clear or under TLS | `protocol.rs`, `http1.rs`, `http2.rs`, `secure.rs` |
 //!
 //! ```text
 //! connect all ──> warm-up ──> window ──> drain
@@ -35,21 +35,41 @@
 #![forbid(unsafe_code)]
 
 mod arrivals;
+mod checks;
 mod coalescing;
 mod connection;
 mod control;
+mod cookies;
+mod expect;
 mod failure;
+mod fields;
+mod filled;
 mod find_max;
+pub mod form;
+mod hdr;
+mod hpack;
 mod http1;
+mod http2;
+mod interval;
+mod json_check;
 mod latencies;
+mod literals;
+mod mixed;
 mod objective;
 mod origin;
 pub mod pace;
 pub mod prepare;
 mod protocol;
+mod reach;
 mod recorder;
+pub mod requests;
+mod require;
+mod rows;
 mod run;
 mod scheduler;
+mod secure;
+#[cfg(test)]
+mod sim_http2_tests;
 #[cfg(test)]
 mod sim_tests;
 mod slots;
@@ -60,11 +80,16 @@ mod trace;
 mod window;
 mod worker;
 
+pub use checks::{BODY_BYTES_MAX as CHECKED_BODY_BYTES_MAX, Checks, FailedAnswer};
 pub use failure::Failure;
+pub use fields::{FieldError, escaped_text, has_fields, with_environment};
 pub use find_max::{find_max, find_max_after, longest_length, usual_length};
+pub use hdr::{IntervalLog, percentiles_text};
+pub use interval::{LoadInterval, LoadTotals};
 pub use latencies::Latencies;
 pub use objective::Objective;
 pub use prony_record::{LoadReport, LoadSpec};
+pub use require::{Requirements, StopConditions};
 pub use run::{LoadError, LoadResult, Observer, SourceOf, run, run_with};
 pub use source::{Cycle, EncodedRequest, Next, RequestSource};
 pub use trace::RequestTimes;

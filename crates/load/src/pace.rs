@@ -1,4 +1,4 @@
-//! When requests start: a [`Pace`] as the arrivals of one thread, one after the other.
+//! When requests start: a [`Pace`] as the arrivals of one thread, one after the other, and in words.
 //!
 //! Arrivals follow from the pace and the seed alone, never from answers or from the clock: the schedule is the
 //! same however slow the server or the generator is. A closed loop has none.
@@ -71,6 +71,42 @@ fn check_stages(points: &[StagePoint]) -> Result<(), PaceError> {
         return Err(PaceError::NoRate);
     }
     Ok(())
+}
+
+/// A rate as it is read: `1000 requests/s`, `0.5 requests/s`.
+fn a_second(rate_per_s: f64) -> String {
+    format!("{rate_per_s} requests/s")
+}
+
+/// A pace in words, as the head of an output names it; `None` for a closed loop without think time, which is the usual one.
+pub fn described(pace: &Pace) -> Option<String> {
+    let spaced = |poisson: bool| if poisson { "poisson" } else { "constant" };
+    match pace {
+        Pace::Closed { think_ns: 0 } => None,
+        Pace::Closed { think_ns } => {
+            Some(format!("{} between answer and request", Nanos(*think_ns)))
+        }
+        Pace::Constant { rate_per_s } => {
+            Some(format!("{} ({})", a_second(*rate_per_s), spaced(false)))
+        }
+        Pace::Poisson { rate_per_s } => {
+            Some(format!("{} ({})", a_second(*rate_per_s), spaced(true)))
+        }
+        Pace::Stages { points, poisson } => {
+            let rates = || points.iter().map(|point| point.rate_per_s);
+            let (least, most) = (rates().reduce(f64::min)?, rates().reduce(f64::max)?);
+            let points = prony_base::counted(points.len(), "point");
+            Some(format!(
+                "{least} to {} in {points} ({})",
+                a_second(most),
+                spaced(*poisson)
+            ))
+        }
+        Pace::Times { times_ns } => Some(format!(
+            "at {}",
+            prony_base::counted(times_ns.len(), "recorded time")
+        )),
+    }
 }
 
 /// The arrivals of one thread.

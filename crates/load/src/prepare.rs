@@ -2,33 +2,45 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
-use http::Uri;
 use prony_record::{ExpectedAnswer, LoadTarget, PreparedRequest};
+use prony_wire::url::{self, UrlError};
 
-/// A URL taken apart.
+/// A URL of HTTP, taken apart for what goes over the wire.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Url {
+pub struct LoadUrl {
     /// As it was written.
     pub text: String,
+    /// Whether it begins with `https://`: HTTP goes over TLS.
+    pub is_secure: bool,
     /// Host without port, brackets removed.
     pub host: String,
-    /// Port; 80 where none is written.
+    /// Port; 80 where none is written, 443 with TLS.
     pub port: u16,
-    /// What the `Host` header says.
+    /// What the `Host` header says: a port where one is written.
     pub authority: String,
-    /// Path and query, at least `/`.
+    /// Path and query as they are written, at least `/`.
     pub path: String,
 }
 
 /// What is wrong with a URL.
 #[derive(Debug, thiserror::Error)]
-pub enum UrlError {
-    /// It is none.
-    #[error("`{0}` is not a URL: write it as http://HOST:PORT/PATH")]
-    Malformed(String),
+pub enum LoadUrlError {
+    /// It is none, or none that can be sent as it is written.
+    #[error(
+        "`{text}` is not a URL of the form http://HOST:PORT/PATH or https://HOST:PORT/PATH: {why}"
+    )]
+    Malformed {
+        /// As given.
+        text: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// It names another scheme.
-    #[error("`{0}` is not plain HTTP: this generator speaks http:// only")]
+    #[error("`{0}` is not HTTP: this generator speaks http:// and https:// only")]
     Scheme(String),
+    /// It is for TLS, where only plain HTTP is spoken.
+    #[error("`{0}` is not plain HTTP: only http:// is spoken here")]
+    Secure(String),
     /// It carries a user name or password.
     #[error("`{0}` carries credentials: send them with -H 'Authorization: …' instead")]
     Credentials(String),
@@ -42,50 +54,79 @@ pub enum UrlError {
     },
 }
 
-impl Url {
+impl LoadUrl {
     /// Takes `text` apart. A missing scheme means `http://`.
-    pub fn parse(text: &str) -> Result<Url, UrlError> {
-        let malformed = || UrlError::Malformed(text.to_owned());
+    pub fn parse(text: &str) -> Result<LoadUrl, LoadUrlError> {
+        let malformed = |why: String| LoadUrlError::Malformed {
+            text: text.to_owned(),
+            why,
+        };
         let whole = if text.contains("://") {
             text.to_owned()
         } else {
             format!("http://{text}")
         };
-        let uri: Uri = whole.parse().map_err(|_| malformed())?;
-        if uri.scheme_str() != Some("http") {
-            return Err(UrlError::Scheme(text.to_owned()));
+        let (authority, path) = as_written(&whole).map_err(malformed)?;
+        let url = url::read(&whole).map_err(|error| match error {
+            UrlError::Scheme(_) => LoadUrlError::Scheme(text.to_owned()),
+            other => malformed(other.to_string()),
+        })?;
+        let is_secure = url.scheme() == "https";
+        if !is_secure && url.scheme() != "http" {
+            return Err(LoadUrlError::Scheme(text.to_owned()));
         }
-        let authority = uri.authority().ok_or_else(malformed)?;
-        if authority.as_str().contains('@') {
-            return Err(UrlError::Credentials(text.to_owned()));
+        if authority.contains('@') {
+            return Err(LoadUrlError::Credentials(text.to_owned()));
         }
-        let host = authority
-            .host()
-            .trim_start_matches('[')
-            .trim_end_matches(']')
-            .to_owned();
-        let has_port = authority.as_str().len() > authority.host().len();
-        if host.is_empty() || (has_port && authority.port_u16().is_none()) {
-            return Err(malformed());
+        if authority.ends_with(':') {
+            return Err(malformed(UrlError::Port.to_string()));
         }
-        let path = uri.path_and_query().map_or("/", |path| path.as_str());
-        let path = if path.starts_with('/') {
-            path.to_owned()
-        } else {
-            format!("/{path}")
-        };
-        Ok(Url {
+        let host = url.host_str().unwrap_or_default();
+        let port = url
+            .port_or_known_default()
+            .unwrap_or(if is_secure { 443 } else { 80 });
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let behind_address = authority.rsplit(']').next().unwrap_or_default();
+        let has_port = behind_address.contains(':');
+        let slash = if path.starts_with('/') { "" } else { "/" };
+        Ok(LoadUrl {
             text: text.to_owned(),
-            host,
-            port: authority.port_u16().unwrap_or(80),
-            authority: authority.to_string(),
-            path,
+            is_secure,
+            host: bare.to_owned(),
+            port,
+            authority: match has_port {
+                true => format!("{host}:{port}"),
+                false => host.to_owned(),
+            },
+            path: format!("{slash}{path}"),
         })
     }
 
+    /// It, unless it is for TLS.
+    pub fn plain(self) -> Result<LoadUrl, LoadUrlError> {
+        match self.is_secure {
+            true => Err(LoadUrlError::Secure(self.text)),
+            false => Ok(self),
+        }
+    }
+
+    /// `HOST:PORT`, with brackets around an IPv6 address and the port also where none is written.
+    pub fn host_and_port(&self) -> String {
+        match self.host.contains(':') {
+            true => format!("[{}]:{}", self.host, self.port),
+            false => format!("{}:{}", self.host, self.port),
+        }
+    }
+
+    /// `http://HOST:PORT`, or the same with `https`.
+    pub fn origin(&self) -> String {
+        let scheme = if self.is_secure { "https" } else { "http" };
+        format!("{scheme}://{}", self.host_and_port())
+    }
+
     /// Its first address, IPv4 before IPv6: what listens on `localhost` is more often there.
-    pub fn resolve(&self) -> Result<SocketAddr, UrlError> {
-        let unknown = |reason: String| UrlError::Unknown {
+    pub fn resolve(&self) -> Result<SocketAddr, LoadUrlError> {
+        let unknown = |reason: String| LoadUrlError::Unknown {
             host: self.host.clone(),
             reason,
         };
@@ -105,6 +146,27 @@ impl Url {
             url: self.text.clone(),
             address: address.to_string(),
         }
+    }
+}
+
+/// Authority, and path with query, of a URL that was read. The path is sent as it is written, as `/a/../b` and `/%7Eb`
+/// may be what is to be measured; so what only a repaired URL could carry is refused.
+fn as_written(url: &str) -> Result<(&str, &str), String> {
+    let (_, rest) = url.split_once("://").unwrap_or_default();
+    let rest = rest.split('#').next().unwrap_or_default();
+    let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    // What control characters are is said where the URL is read.
+    let mut all = url.chars().filter(|c| !c.is_control());
+    let found = all.find(|&c| c.is_whitespace() || c == '\\');
+    let mut of_path = path.chars().filter(|c| !c.is_control());
+    let found = found.or_else(|| of_path.find(|c| !c.is_ascii_graphic()));
+    match found {
+        Some(' ') => Err("there is a space in it: write %20 where it is meant".to_owned()),
+        Some(c) => Err(format!(
+            "there is {c:?} in it: write it as %XX, byte by byte"
+        )),
+        None if authority.is_empty() => Err(UrlError::NoHost.to_string()),
+        None => Ok((authority, path)),
     }
 }
 
@@ -175,6 +237,40 @@ pub fn write(parts: &RequestParts<'_>) -> Vec<u8> {
     bytes
 }
 
+/// The value of `Authorization` for `NAME:PASSWORD` (RFC 7617).
+pub fn basic(user: &str) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = "Basic ".to_owned();
+    for three in user.as_bytes().chunks(3) {
+        let byte = |at: usize| u32::from(three.get(at).copied().unwrap_or_default());
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for place in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * place) & 63) as usize];
+            out.push(if place <= three.len() {
+                char::from(digit)
+            } else {
+                '='
+            });
+        }
+    }
+    out
+}
+
+/// `text` as a name or a value of a form (application/x-www-form-urlencoded).
+pub fn form_encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b' ' => out.push('+'),
+            byte if byte.is_ascii_alphanumeric() || b"*-._".contains(&byte) => {
+                out.push(char::from(byte));
+            }
+            byte => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
 fn token(text: &str) -> bool {
     !text.is_empty()
         && text
@@ -219,6 +315,7 @@ pub fn prepare(
         method: parts.method.to_owned(),
         bytes,
         expect,
+        weight: 0,
     })
 }
 
@@ -226,8 +323,8 @@ pub fn prepare(
 mod tests {
     use super::*;
 
-    fn url(text: &str) -> Url {
-        Url::parse(text).unwrap()
+    fn url(text: &str) -> LoadUrl {
+        LoadUrl::parse(text).unwrap()
     }
 
     #[test]
@@ -244,6 +341,7 @@ mod tests {
             (80, "/")
         );
         assert_eq!(url("127.0.0.1:8080/hello").authority, "127.0.0.1:8080");
+        assert_eq!(url("localhost:8080").authority, "localhost:8080");
         assert_eq!(
             (
                 url("http://[::1]:9/").host.as_str(),
@@ -251,32 +349,70 @@ mod tests {
             ),
             ("::1", "[::1]:9")
         );
+        assert_eq!(url("http://[::1]/").authority, "[::1]");
+        assert_eq!(url("http://[::1]/").host_and_port(), "[::1]:80");
+        assert_eq!(url("http://a:80").authority, "a:80");
+        let secure = url("https://a/b");
+        assert_eq!(
+            (secure.is_secure, secure.port, secure.authority.as_str()),
+            (true, 443, "a")
+        );
+        assert!(secure.plain().is_err() && url("http://a").plain().is_ok());
         assert_eq!(url("http://a?q").path, "/?q");
+    }
+
+    #[test]
+    fn a_path_is_sent_as_it_is_written() {
+        for path in [
+            "/a/../b",
+            "/./",
+            "//",
+            "/%7e%2F",
+            "/a|b?c={d}\"'<>",
+            "/?a=http://b/@:",
+        ] {
+            assert_eq!(url(&format!("http://a:1{path}")).path, path);
+            assert_eq!(url(&format!("http://a:1{path}#x")).path, path);
+        }
     }
 
     #[test]
     fn a_url_that_cannot_be_driven_says_why() {
         let wrong = [
-            "https://a/",
+            "ws://a/",
             "http://u:p@a/",
+            "http://@a/",
             "http://",
+            "http:///a",
             "http://a b/",
+            "http://a/ b",
+            "http://a/\u{e9}",
+            "http://a\\b",
             "http://a:99999/",
+            "http://a:0/",
+            "http://a:/",
             "ftp://a/",
             "",
         ];
         let said: Vec<String> = wrong
             .iter()
-            .map(|text| Url::parse(text).unwrap_err().to_string())
+            .map(|text| LoadUrl::parse(text).unwrap_err().to_string())
             .collect();
         insta::assert_snapshot!(said.join("\n"), @r"
-        `https://a/` is not plain HTTP: this generator speaks http:// only
+        `ws://a/` is not HTTP: this generator speaks http:// and https:// only
         `http://u:p@a/` carries credentials: send them with -H 'Authorization: …' instead
-        `http://` is not a URL: write it as http://HOST:PORT/PATH
-        `http://a b/` is not a URL: write it as http://HOST:PORT/PATH
-        `http://a:99999/` is not a URL: write it as http://HOST:PORT/PATH
-        `ftp://a/` is not plain HTTP: this generator speaks http:// only
-        `` is not a URL: write it as http://HOST:PORT/PATH
+        `http://@a/` carries credentials: send them with -H 'Authorization: …' instead
+        `http://` is not a URL of the form http://HOST:PORT/PATH or https://HOST:PORT/PATH: it names no host
+        `http:///a` is not a URL of the form http://HOST:PORT/PATH or https://HOST:PORT/PATH: it names no host
+        `http://a b/` is not a URL of the form http://HOST:PORT/PATH or https://HOST:PORT/PATH: there is a space in it: write %20 where it is meant
+        `http://a/ b` is not a URL of the form http://HOST:PORT/PATH or https://HOST:PORT/PATH: there is a space in it: write %20 where it is meant
+        `http://a/é` is not a URL of the form http://HOST:PORT/PATH or https://HOST:PORT/PATH: there is 'é' in it: write it as %XX, byte by byte
+        `http://a\b` is not a URL of the form http://HOST:PORT/PATH or https://HOST:PORT/PATH: there is '\\' in it: write it as %XX, byte by byte
+        `http://a:99999/` is not a URL of the form http://HOST:PORT/PATH or https://HOST:PORT/PATH: its port is no number from 1 to 65535
+        `http://a:0/` is not a URL of the form http://HOST:PORT/PATH or https://HOST:PORT/PATH: its port is no number from 1 to 65535
+        `http://a:/` is not a URL of the form http://HOST:PORT/PATH or https://HOST:PORT/PATH: its port is no number from 1 to 65535
+        `ftp://a/` is not HTTP: this generator speaks http:// and https:// only
+        `` is not a URL of the form http://HOST:PORT/PATH or https://HOST:PORT/PATH: it names no host
         ");
     }
 
@@ -295,6 +431,17 @@ mod tests {
             text,
             "POST /ping HTTP/1.1\r\nHost: a:1\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
         );
+    }
+
+    #[test]
+    fn credentials_and_forms_are_encoded_as_their_standards_say() {
+        assert_eq!(
+            basic("Aladdin:open sesame"),
+            "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="
+        );
+        assert_eq!(basic("a:bcd"), "Basic YTpiY2Q=");
+        assert_eq!(basic("a:bcde"), "Basic YTpiY2Rl");
+        assert_eq!(form_encoded("a b&c=é~*"), "a+b%26c%3D%C3%A9%7E*");
     }
 
     #[test]

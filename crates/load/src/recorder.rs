@@ -8,10 +8,17 @@
 //! Counts are by when something happened; latencies are of the requests whose origin lies in the window,
 //! whenever they end.
 
-use prony_base::{Instant, Nanos};
-use prony_record::{Counts, Failures, GeneratorDelay, LatencyNs, LatencyOrigin, Slices, Turned};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use prony_base::{Instant, Nanos, PerSecond};
+use prony_record::{
+    Counts, Failures, GeneratorDelay, LatencyNs, LatencyOrigin, Slices, TlsReport, Turned,
+};
+use prony_tls::{HandshakeFacts, TlsError};
 
 use crate::failure::Failure;
+use crate::interval::LoadTotals;
 use crate::latencies::Latencies;
 use crate::origin::Times;
 use crate::slow::Slowest;
@@ -60,6 +67,10 @@ pub struct Recorder {
     warmup_latency: Latencies,
     first_byte: Latencies,
     connect: Latencies,
+    handshakes: Handshakes,
+    places_min: usize,
+    /// Bodies that were asked for with 100; connections count there.
+    continued: Arc<AtomicU64>,
     lateness: Latencies,
     slot_wait: Latencies,
     pick_up: Latencies,
@@ -97,6 +108,9 @@ impl Recorder {
             warmup_latency: Latencies::default(),
             first_byte: Latencies::default(),
             connect: Latencies::default(),
+            handshakes: Handshakes::default(),
+            places_min: usize::MAX,
+            continued: Arc::default(),
             lateness: Latencies::default(),
             slot_wait: Latencies::default(),
             pick_up: Latencies::default(),
@@ -128,6 +142,49 @@ impl Recorder {
         self.connect.record(length);
     }
 
+    /// TLS's handshake ended well after `length`.
+    pub fn secured(&mut self, length: Nanos, facts: HandshakeFacts) {
+        let of = &mut self.handshakes;
+        match facts.is_resumed {
+            true => of.resumed += 1,
+            false => of.full += 1,
+        }
+        of.length.record(length);
+        of.facts.get_or_insert(facts);
+    }
+
+    /// TLS's handshake that ended last did so in the window.
+    pub fn secured_in_window(&mut self) {
+        self.handshakes.in_window += 1;
+    }
+
+    /// TLS failed, in a handshake or after it: what the first such failure says is kept.
+    pub fn tls_failed(&mut self, fault: &TlsError) {
+        self.handshakes
+            .failure
+            .get_or_insert_with(|| fault.to_string());
+    }
+
+    /// A connection was opened with room for so many requests.
+    pub fn places(&mut self, places: usize) {
+        self.places_min = self.places_min.min(places);
+    }
+
+    /// The least that a server allowed; `None`: as many as one likes.
+    pub fn places_min(&self) -> Option<u64> {
+        (self.places_min < usize::MAX).then_some(self.places_min as u64)
+    }
+
+    /// Goes on with the count of another, in which connections count that were opened before.
+    pub fn share_continued(&mut self, other: &Recorder) {
+        self.continued = Arc::clone(&other.continued);
+    }
+
+    /// Where the bodies are counted that a server asked for with 100.
+    pub fn continued(&self) -> &Arc<AtomicU64> {
+        &self.continued
+    }
+
     /// An attempt to connect failed.
     pub fn connect_failed(&mut self, failure: Failure) {
         failure.count(&mut self.counts.connect_failed);
@@ -140,6 +197,13 @@ impl Recorder {
             LoadPhase::WarmUp => {}
             LoadPhase::Measured => self.sent_bytes += bytes as u64,
             LoadPhase::Drain => self.counts.sent_in_drain += 1,
+        }
+    }
+
+    /// More bytes are handed to the kernel in `phase`: the rest of a request, or what a protocol sends by itself.
+    pub fn sent_more(&mut self, phase: LoadPhase, bytes: usize) {
+        if phase == LoadPhase::Measured {
+            self.sent_bytes += bytes as u64;
         }
     }
 
@@ -244,6 +308,24 @@ impl Recorder {
         }
     }
 
+    /// What was counted so far; what only the worker knows (connections, requests outstanding) is zero.
+    pub fn totals(&self) -> LoadTotals {
+        let came = self
+            .status
+            .iter()
+            .enumerate()
+            .filter(|(_, count)| **count > 0);
+        LoadTotals {
+            counts: self.counts(),
+            status: came.map(|(code, &count)| (code as u16, count)).collect(),
+            latency: self.latency.clone(),
+            lateness: self.lateness.clone(),
+            received_bytes: self.received_bytes,
+            sent_bytes: self.sent_bytes,
+            ..LoadTotals::default()
+        }
+    }
+
     /// Completed and failed requests of the window so far, for a live line.
     pub fn so_far(&self) -> (u64, u64) {
         (
@@ -282,6 +364,14 @@ impl Recorder {
             (failed.timeout, Failure::Timeout),
             (failed.reset, Failure::Reset),
             (failed.closed, Failure::Closed),
+            (failed.certificate, Failure::Certificate),
+            (failed.alert, Failure::Alert),
+            (failed.handshake, Failure::Handshake),
+            (failed.protocol, Failure::Protocol),
+            (failed.refused_stream, Failure::RefusedStream),
+            (failed.stream_reset, Failure::StreamReset),
+            (failed.gone_away, Failure::GoneAway),
+            (failed.proxy, Failure::Proxy),
             (failed.system, Failure::System),
         ];
         kinds
@@ -323,6 +413,28 @@ impl Recorder {
         self.connect.summary()
     }
 
+    /// What the first failure of TLS said.
+    pub fn tls_failure(&self) -> Option<&str> {
+        self.handshakes.failure.as_deref()
+    }
+
+    /// The handshakes of TLS, of a window of `length`.
+    pub fn handshakes(&self, length: Nanos) -> TlsReport {
+        let of = &self.handshakes;
+        let facts = of.facts.clone().unwrap_or_default();
+        TlsReport {
+            version: facts.version.to_owned(),
+            cipher: facts.cipher,
+            protocol: String::from_utf8_lossy(&facts.protocol).into_owned(),
+            full: of.full,
+            resumed: of.resumed,
+            in_window: of.in_window,
+            rate_per_s: PerSecond::of(of.in_window, length).0,
+            handshake_ns: of.length.summary(),
+            failure: of.failure.clone(),
+        }
+    }
+
     /// What the generator itself added.
     pub fn delay(&self) -> GeneratorDelay {
         let pick_up_ns = self.pick_up.summary();
@@ -358,7 +470,7 @@ impl Recorder {
 
     /// Adds what another thread counted.
     pub fn merge(&mut self, other: &Recorder) {
-        add(&mut self.counts, &other.counts);
+        add_counts(&mut self.counts, &other.counts);
         for (mine, theirs) in self.status.iter_mut().zip(&other.status) {
             *mine += theirs;
         }
@@ -376,6 +488,10 @@ impl Recorder {
             mine.add(theirs);
         }
         self.slowest.merge(&other.slowest);
+        self.handshakes.merge(&other.handshakes);
+        self.places_min = self.places_min.min(other.places_min);
+        let theirs = other.continued.load(Relaxed);
+        self.continued.fetch_add(theirs, Relaxed);
         if self.slices.len() < other.slices.len() {
             self.slices.resize(other.slices.len(), 0);
         }
@@ -400,7 +516,32 @@ impl Recorder {
     }
 }
 
-fn add(mine: &mut Counts, theirs: &Counts) {
+/// The handshakes of TLS.
+#[derive(Clone, Debug, Default)]
+struct Handshakes {
+    full: u64,
+    resumed: u64,
+    in_window: u64,
+    length: Latencies,
+    /// Of the first.
+    facts: Option<HandshakeFacts>,
+    /// What the first failure of TLS said.
+    failure: Option<String>,
+}
+
+impl Handshakes {
+    fn merge(&mut self, other: &Handshakes) {
+        self.full += other.full;
+        self.resumed += other.resumed;
+        self.in_window += other.in_window;
+        self.length.add(&other.length);
+        self.facts = self.facts.take().or_else(|| other.facts.clone());
+        self.failure = self.failure.take().or_else(|| other.failure.clone());
+    }
+}
+
+/// Adds counts of another thread.
+pub fn add_counts(mine: &mut Counts, theirs: &Counts) {
     mine.sent += theirs.sent;
     mine.sent_in_drain += theirs.sent_in_drain;
     mine.warmup_completed += theirs.warmup_completed;
@@ -423,6 +564,14 @@ fn add_failures(mine: &mut Failures, theirs: &Failures) {
     mine.protocol += theirs.protocol;
     mine.wrong_answer += theirs.wrong_answer;
     mine.system += theirs.system;
+    mine.certificate += theirs.certificate;
+    mine.handshake += theirs.handshake;
+    mine.alert += theirs.alert;
+    mine.refused_stream += theirs.refused_stream;
+    mine.stream_reset += theirs.stream_reset;
+    mine.gone_away += theirs.gone_away;
+    mine.check += theirs.check;
+    mine.proxy += theirs.proxy;
 }
 
 #[cfg(test)]
@@ -483,7 +632,7 @@ mod tests {
         ]
     }
 
-    const KINDS: [Failure; 7] = [
+    const KINDS: [Failure; 15] = [
         Failure::Refused,
         Failure::Reset,
         Failure::Closed,
@@ -491,6 +640,14 @@ mod tests {
         Failure::Protocol,
         Failure::WrongAnswer,
         Failure::System,
+        Failure::Certificate,
+        Failure::Handshake,
+        Failure::Alert,
+        Failure::RefusedStream,
+        Failure::StreamReset,
+        Failure::GoneAway,
+        Failure::Check,
+        Failure::Proxy,
     ];
 
     fn failure() -> impl Strategy<Value = Failure> {
@@ -620,11 +777,14 @@ mod tests {
         }
         let counts = recorder.counts();
         let failed = counts.failed.by_kind().map(|(_, count)| count);
-        assert_eq!(failed, [1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(failed, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
         let connect_failed = counts.connect_failed.by_kind().map(|(_, count)| count);
-        assert_eq!(connect_failed, [2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(
+            connect_failed,
+            [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]
+        );
         recorder.completed(all(LoadPhase::Measured), &answer(0, 1));
-        assert_eq!(recorder.so_far(), (1, 28 + 35));
+        assert_eq!(recorder.so_far(), (1, 120 + 135));
     }
 
     #[test]
@@ -662,7 +822,9 @@ mod tests {
     fn the_first_failure_to_connect_is_one_that_there_was() {
         assert_eq!(recorder().first_connect_failure(), None);
         for kind in KINDS {
-            if matches!(kind, Failure::Protocol | Failure::WrongAnswer) {
+            let is_of_answer =
+                [Failure::Protocol, Failure::WrongAnswer, Failure::Check].contains(&kind);
+            if is_of_answer {
                 continue; // No attempt to connect ends so.
             }
             let mut recorder = recorder();

@@ -1,7 +1,8 @@
 //! A run: threads started, connected, let go at the same moment, and added up.
 
 use std::cell::RefCell;
-use std::net::SocketAddr;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -13,15 +14,19 @@ use std::time::Duration;
 use prony_base::{Instant, Nanos, PerSecond, clock};
 use prony_engine::{Config, DriverKind, Handle, Receiver, Sender, mailbox};
 use prony_record::{
-    Arrivals, Counts, Histogram, LatencyNs, LoadReport, LoadSpec, LoadTarget, Pace, QUEUE_MAX,
-    SCHEMA, ThreadCpu, Timestamps, Turn, Turned,
+    Arrivals, CheckCount, Counts, Histogram, Http2Report, LatencyNs, LoadReport, LoadSpec,
+    LoadTarget, Pace, QUEUE_MAX, SCHEMA, ThreadCpu, Timestamps, Turn, Turned,
 };
 
+use crate::checks::{Checks, FailedAnswer};
 use crate::connection::connect_all;
 use crate::control::{Counted, Turns};
 use crate::failure::Failure;
+use crate::interval::{Intervals, LoadInterval, LoadTotals};
+use crate::mixed::Mixed;
 use crate::pace;
 use crate::recorder::Recorder;
+use crate::secure::SecureTarget;
 use crate::source::{Cycle, RequestSource};
 use crate::thread_spec::{RunState, ThreadSpec};
 use crate::trace::RequestTimes;
@@ -65,6 +70,17 @@ pub trait Observer {
         None
     }
 
+    /// Whether [`Observer::interval`] is to be called, asked once before the run. Each thread then copies its counts once a second.
+    fn wants_intervals(&self) -> bool {
+        false
+    }
+
+    /// A second of the window is over. Called for each in turn, and at the end for what is left of the window and came after it: all
+    /// together have every request and latency of the report once. Not called of a load in turns.
+    fn interval(&mut self, interval: &LoadInterval) {
+        let _ = interval;
+    }
+
     /// A turn is over, and nothing is outstanding.
     fn turned(&mut self, turned: &Turned) {
         let _ = turned;
@@ -90,6 +106,8 @@ pub struct LoadResult {
     pub fallback: Option<String>,
     /// Whether the observer ended it.
     pub interrupted: bool,
+    /// Answers that failed a check, as many as were to be kept.
+    pub failed_answers: Vec<FailedAnswer>,
 }
 
 /// Why a run has no outcome at all.
@@ -105,6 +123,8 @@ pub enum LoadError {
         address: String,
         /// What most attempts said.
         reason: String,
+        /// Of which kind the first failure was.
+        failure: Option<Failure>,
     },
     /// Some request was counted twice or not at all: a fault of this program, whose figures are worth nothing.
     #[error("the requests do not add up, which is a fault in prony: {0}; please report it")]
@@ -118,6 +138,8 @@ pub enum LoadError {
 struct Tried {
     opened: usize,
     failure: Option<Failure>,
+    /// What TLS said.
+    tls_failure: Option<String>,
     driver: DriverKind,
     fallback: Option<String>,
     go: Sender<Arc<Window>>,
@@ -149,9 +171,15 @@ pub type SourceOf<'a> = &'a (dyn Fn(u32, usize) -> Box<dyn RequestSource> + Sync
 
 /// Runs `spec` to its end: each connection sends its requests in turn. Blocks the calling thread.
 pub fn run(spec: &LoadSpec, observer: &mut dyn Observer) -> Result<LoadResult, LoadError> {
-    let cycle =
-        |_thread, slots| -> Box<dyn RequestSource> { Box::new(Cycle::new(&spec.requests, slots)) };
-    run_with(spec, &cycle, observer)
+    if !Mixed::is_needed(spec) {
+        let cycle = |_thread, slots| -> Box<dyn RequestSource> {
+            Box::new(Cycle::new(&spec.requests, slots))
+        };
+        return run_with(spec, &cycle, observer);
+    }
+    let mixed = Mixed::new(spec).map_err(LoadError::Spec)?;
+    let source = |thread, _slots| mixed.source(thread);
+    run_with(spec, &source, observer)
 }
 
 /// [`run`], but what is sent is what each thread's source says, and not `spec.requests`.
@@ -160,7 +188,8 @@ pub fn run_with(
     source_of: SourceOf<'_>,
     observer: &mut dyn Observer,
 ) -> Result<LoadResult, LoadError> {
-    let thread_specs = thread_specs(spec)?;
+    let mut thread_specs = thread_specs(spec)?;
+    let mut intervals = intervals_of(spec, &mut thread_specs, observer);
     let shared = Arc::new(RunState::default());
     let ended = AtomicUsize::new(0);
     thread::scope(|scope| {
@@ -194,36 +223,100 @@ pub fn run_with(
         let facts = tried.first().map(Tried::facts);
         drop(tried);
         let mut interrupted = begun.as_ref().is_ok_and(|(_, interrupted)| *interrupted);
-        while begun.is_ok() && ended.load(Acquire) < threads.len() {
-            thread::park_timeout(PROGRESS_EVERY);
-            let (completed, failed) = (shared.completed.load(Relaxed), shared.failed.load(Relaxed));
-            if !interrupted && !observer.progress(completed, failed) {
-                interrupted = true;
-                shared.stop.store(true, Relaxed);
-            }
-            if let Some(rate) = observer.rate().filter(|rate| *rate >= 0.0) {
-                shared.rate.store(rate.to_bits(), Relaxed);
-            }
+        if begun.is_ok() {
+            let is_over = || ended.load(Acquire) >= threads.len();
+            interrupted = watch(is_over, interrupted, &shared, observer, intervals.as_mut());
         }
         let joined = threads.into_iter().map(joined);
-        let counted: Vec<Option<Counted>> = joined.collect::<Result<_, _>>()?;
+        let counted = joined.collect::<Result<Vec<Option<Counted>>, _>>()?;
         let (windows, _) = begun?;
         let counted: Vec<Counted> = counted.into_iter().flatten().collect();
         let (driver, fallback) = facts.unwrap_or((DriverKind::Epoll, None));
+        let totals = counted.iter().map(|of| of.recorder.totals());
+        let totals: Option<Vec<_>> = intervals.is_some().then(|| totals.collect());
         let (mut report, histogram, trace) = add_up(spec, driver, &windows, counted);
-        if interrupted {
-            report.unsent = 0;
+        if let (Some(intervals), Some(totals)) = (&mut intervals, totals) {
+            last_intervals(intervals, Nanos(report.window_ns), totals, observer);
         }
+        report.unsent *= u64::from(!interrupted);
+        let (counts, failed_answers) = checked(&thread_specs);
+        report.checks = counts;
         balance(&report)?;
         Ok(LoadResult {
             report,
             histogram,
             trace,
+            failed_answers,
             fallback,
             interrupted,
         })
     })
 }
+
+/// What puts the seconds of all threads together, where the observer wants them.
+fn intervals_of(
+    spec: &LoadSpec,
+    thread_specs: &mut [ThreadSpec],
+    observer: &dyn Observer,
+) -> Option<Intervals> {
+    if !observer.wants_intervals() || spec.in_turns {
+        return None;
+    }
+    let (readings, intervals) = Intervals::new(spec.threads);
+    for thread_spec in thread_specs {
+        thread_spec.readings = Some(readings.clone());
+    }
+    Some(intervals)
+}
+
+/// Tells the observer how the run goes until it is over. Returns whether the observer ended it, or had before.
+fn watch(
+    is_over: impl Fn() -> bool,
+    mut interrupted: bool,
+    shared: &RunState,
+    observer: &mut dyn Observer,
+    mut intervals: Option<&mut Intervals>,
+) -> bool {
+    while !is_over() {
+        thread::park_timeout(PROGRESS_EVERY);
+        while let Some(interval) = intervals.as_mut().and_then(|all| all.next()) {
+            observer.interval(&interval);
+        }
+        let (completed, failed) = (shared.completed.load(Relaxed), shared.failed.load(Relaxed));
+        if !interrupted && !observer.progress(completed, failed) {
+            interrupted = true;
+            shared.stop.store(true, Relaxed);
+        }
+        if let Some(rate) = observer.rate().filter(|rate| *rate >= 0.0) {
+            shared.rate.store(rate.to_bits(), Relaxed);
+        }
+    }
+    interrupted
+}
+
+/// Tells the observer of the seconds that are left, and of what came after them: `totals` are those of each thread at the end.
+fn last_intervals(
+    intervals: &mut Intervals,
+    length: Nanos,
+    totals: Vec<LoadTotals>,
+    observer: &mut dyn Observer,
+) {
+    while let Some(interval) = intervals.next() {
+        observer.interval(&interval);
+    }
+    let rest = intervals.rest(length, totals.into_iter());
+    rest.iter().for_each(|rest| observer.interval(rest));
+}
+
+/// What the checks that all threads share have counted and kept.
+fn checked(thread_specs: &[ThreadSpec]) -> (Vec<CheckCount>, Vec<FailedAnswer>) {
+    let checks = thread_specs.first().and_then(|first| first.checks.as_ref());
+    checks.map_or_else(Default::default, |checks| (checks.counts(), checks.kept()))
+}
+
+/// Why connections that are closed after some requests have neither streams nor a pipeline: the others would be cut off.
+const ONE_AT_A_TIME: &str =
+    "a connection that carries a limited number of requests carries one at a time";
 
 /// Shares connections and requests out over the threads, the first ones taking the remainder.
 fn thread_specs(spec: &LoadSpec) -> Result<Vec<ThreadSpec>, LoadError> {
@@ -237,6 +330,11 @@ fn thread_specs(spec: &LoadSpec) -> Result<Vec<ThreadSpec>, LoadError> {
     if spec.requests.is_empty() {
         return wrong("there is no request to send");
     }
+    match spec.requests_per_connection {
+        Some(0) => return wrong("a connection must carry at least one request"),
+        Some(_) if spec.depth > 1 => return wrong(ONE_AT_A_TIME),
+        _ => {}
+    }
     pace::check(&spec.pace).map_err(|error| LoadError::Spec(error.to_string()))?;
     let worth = CONNECTING_MIN.max(Nanos(spec.warmup_ns) + Nanos(spec.duration_ns));
     let queue_max = match spec.queue_max {
@@ -244,6 +342,15 @@ fn thread_specs(spec: &LoadSpec) -> Result<Vec<ThreadSpec>, LoadError> {
         limit => limit,
     };
     let addresses = addresses(spec)?;
+    let sources = sources(spec)?;
+    let secure = spec
+        .tls
+        .as_ref()
+        .map(|tls| SecureTarget::new(tls, spec.http2));
+    let secure = secure.transpose();
+    let secure = secure.map_err(|error| LoadError::Spec(error.to_string()))?;
+    let checks = spec.checks.as_ref().map(Checks::new);
+    let checks = checks.transpose().map_err(LoadError::Spec)?;
     let part = |whole: u64, thread: u32| {
         whole / u64::from(spec.threads)
             + u64::from(u64::from(thread) < whole % u64::from(spec.threads))
@@ -253,6 +360,13 @@ fn thread_specs(spec: &LoadSpec) -> Result<Vec<ThreadSpec>, LoadError> {
         thread,
         threads: spec.threads,
         connections: connections(thread),
+        depth: spec.depth.max(1) as usize,
+        is_http2: spec.http2,
+        cookies: spec.cookies,
+        checks: checks.clone(),
+        unix: spec.unix.clone(),
+        tunnel: spec.tunnel.clone(),
+        expects_continue: spec.expects_continue,
         first: (0..thread).map(connections).sum(),
         requests_max: spec
             .requests_max
@@ -265,6 +379,12 @@ fn thread_specs(spec: &LoadSpec) -> Result<Vec<ThreadSpec>, LoadError> {
         queue_max: usize::try_from(part(queue_max, thread)).unwrap_or(usize::MAX),
         timestamps: spec.timestamps,
         trace_max: usize::try_from(part(spec.trace_max, thread)).unwrap_or(usize::MAX),
+        served_max: spec.requests_per_connection.unwrap_or(u64::MAX),
+        sources: sources.clone(),
+        secure: secure
+            .as_ref()
+            .map(|secure| secure.for_thread(connections(thread))),
+        readings: None,
     };
     Ok((0..spec.threads).map(thread_spec).collect())
 }
@@ -282,6 +402,15 @@ fn addresses(spec: &LoadSpec) -> Result<Vec<SocketAddr>, LoadError> {
     };
     let targets = std::iter::once(&spec.target).chain(&spec.further);
     targets.map(parse).collect()
+}
+
+/// Where connections come from, in turn.
+fn sources(spec: &LoadSpec) -> Result<Vec<IpAddr>, LoadError> {
+    let parse = |text: &String| {
+        let wrong = |_| LoadError::Spec(format!("`{text}` is not an address to come from"));
+        text.parse().map_err(wrong)
+    };
+    spec.sources.iter().map(parse).collect()
 }
 
 /// Where thousands of answers may come together, they take half as much memory each; larger ones then come in
@@ -331,11 +460,13 @@ async fn one_loop(
     let (go, mut gone): (_, Receiver<Arc<Window>>) = mailbox(1);
     let opened = streams.iter().flatten().count();
     let failure = recorder.borrow().first_connect_failure();
+    let tls_failure = recorder.borrow().tls_failure().map(str::to_owned);
     let fallback = handle.fallback().map(str::to_owned);
     // Dropped after its one message: the caller receives until every thread has sent its own or ended.
     let _ = said.send(Tried {
         opened,
         failure,
+        tls_failure,
         driver: handle.driver(),
         fallback,
         go,
@@ -344,12 +475,13 @@ async fn one_loop(
     let window = gone.recv().await?;
     let mut counts = Recorder::new(window.start(), spec.latency_from);
     counts.merge(&recorder.borrow());
+    counts.share_continued(&recorder.borrow());
     let turns = spec.in_turns.then(|| Turns {
         next: gone,
         counts: turn_over,
         before: counts.turned(),
     });
-    let source = source_of(thread_spec.thread, thread_spec.connections);
+    let source = source_of(thread_spec.thread, thread_spec.slots());
     let worker = Worker::new(handle, spec, thread_spec, source, window, counts);
     Some(Rc::new(worker).work(streams, shared, turns).await)
 }
@@ -425,9 +557,11 @@ fn begin(
 ) -> Result<Option<Arc<Window>>, LoadError> {
     if tried.iter().all(|thread| thread.opened == 0) {
         let failure = tried.iter().find_map(|thread| thread.failure);
+        let of_tls = tried.iter().find_map(|thread| thread.tls_failure.clone());
         return Err(LoadError::Unreachable {
             address: spec.target.address.clone(),
-            reason: reason(failure).to_owned(),
+            reason: of_tls.unwrap_or_else(|| reason(failure).to_owned()),
+            failure,
         });
     }
     if spec.in_turns {
@@ -457,6 +591,9 @@ fn reason(failure: Option<Failure>) -> &'static str {
         Some(Failure::Refused) => "connection refused; nothing listens there",
         Some(Failure::Timeout) => "no answer in time",
         Some(Failure::Reset) => "connection reset",
+        Some(Failure::Closed) => "the server closed the connection",
+        Some(Failure::Proxy) => "the proxy did not open a tunnel",
+        Some(Failure::Protocol) => "the server does not speak HTTP/2 there",
         _ => {
             "the system refused; is the limit on open files (`ulimit -n`) or on local ports reached?"
         }
@@ -484,11 +621,6 @@ fn add_up(
     let delay = all.delay();
     let cpu_ns = threads_cpu.iter().map(|thread| thread.cpu_ns).sum();
     let busy = cpu_ns as f64 / (length.0.max(1) as f64 * f64::from(spec.threads));
-    let errors = counts
-        .failed
-        .by_kind()
-        .into_iter()
-        .filter(|&(_, count)| count > 0);
     let report = LoadReport {
         schema: SCHEMA,
         generator: concat!("prony ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -501,14 +633,16 @@ fn add_up(
         rate_per_s: PerSecond::of(counts.completed, length).0,
         counts,
         status: all.status().collect(),
-        errors: errors
-            .map(|(kind, count)| (kind.to_owned(), count))
-            .collect(),
+        errors: errors(&counts),
         received_bytes: all.received_bytes,
         sent_bytes: all.sent_bytes,
         latency_ns,
         first_byte_ns: all.first_byte(),
         connect_ns: all.connect(),
+        tls: spec.tls.as_ref().map(|_| all.handshakes(length)),
+        depth: spec.depth,
+        continued: spec.expects_continue.then(|| all.continued().load(Relaxed)),
+        http2: http2_of(spec, &all),
         slow_periods: Some(all.slow_periods(Nanos(latency_ns.p99_9))),
         slices: all.slices(length),
         connections_opened: all.connections_opened,
@@ -528,11 +662,28 @@ fn add_up(
         delay: Some(delay),
         corrected_ns: corrected(spec, &all, length),
         drain_cut: counted.iter().any(|thread| thread.drain_cut),
+        data_ended: counted.iter().any(|thread| thread.data_ended),
+        checks: Vec::new(),
         unsent,
     };
     let histogram = all.latency().histogram();
     let traces = counted.into_iter().map(|thread| thread.trace);
     (report, histogram, traces.flatten().collect())
+}
+
+/// What HTTP/2 agreed on all connections.
+fn http2_of(spec: &LoadSpec, all: &Recorder) -> Option<Http2Report> {
+    let streams_max = all.places_min();
+    spec.http2.then_some(Http2Report { streams_max })
+}
+
+/// Failures of the window by kind, only those that happened.
+fn errors(counts: &Counts) -> BTreeMap<String, u64> {
+    let kinds = counts.failed.by_kind().into_iter();
+    let happened = kinds.filter(|&(_, count)| count > 0);
+    happened
+        .map(|(kind, count)| (kind.to_owned(), count))
+        .collect()
 }
 
 fn cpu_of((thread, counted): (usize, &Counted)) -> ThreadCpu {
@@ -659,7 +810,7 @@ mod tests {
             requests: vec![PreparedRequest {
                 method: "GET".to_owned(),
                 bytes: b"GET / HTTP/1.0\r\n\r\n".to_vec(),
-                expect: None,
+                ..PreparedRequest::default()
             }],
             expected_status: vec![204],
             driver: "auto".to_owned(),
@@ -787,6 +938,7 @@ mod tests {
             arrivals: None,
             drain_cut: false,
             unsent: 0,
+            data_ended: false,
             trace: Vec::new(),
         }
     }

@@ -117,14 +117,14 @@ impl Worker {
 
     /// Gives a due request to an idle slot, or queues it.
     fn arrive(&self, intended: Instant, now: Instant) {
-        let lanes = self.lanes.borrow();
-        let can = |slot: usize| lanes[slot].stream.is_some() && lanes[slot].outstanding.is_none();
         let due = Due {
             intended,
             taken_up: now,
         };
-        let arrived = self.slots.borrow_mut().arrive(due, can);
-        drop(lanes);
+        let arrived = self
+            .slots
+            .borrow_mut()
+            .arrive(due, |slot| self.can_send(slot));
         match arrived {
             Arrived::Slot(index) => self.send(index, due, now),
             Arrived::Waits => {}

@@ -161,6 +161,7 @@ impl Setting {
                 expect: self.expected_body.map(|body| ExpectedAnswer {
                     body: Some(body.into()),
                 }),
+                weight: 0,
             }],
             expected_status: self.expected_status.clone(),
             driver: "sim".to_owned(),
@@ -180,6 +181,13 @@ impl Setting {
             thread: 0,
             threads: 1,
             connections: self.connections,
+            depth: 1,
+            cookies: false,
+            checks: None,
+            is_http2: false,
+            unix: None,
+            tunnel: None,
+            expects_continue: false,
             requests_max: self.requests_max,
             first: 0,
             addresses: vec![address()],
@@ -190,6 +198,10 @@ impl Setting {
             queue_max: self.queue_max,
             timestamps: Timestamps::User,
             trace_max: 1_000,
+            served_max: u64::MAX,
+            sources: Vec::new(),
+            secure: None,
+            readings: None,
         }
     }
 }

@@ -7,6 +7,8 @@ use prony_record::PreparedRequest;
 use prony_wire::Method;
 
 use crate::failure::Failure;
+use crate::filled::FilledRequest;
+use crate::hpack;
 
 /// A request as the bytes to send. Cheap to clone: its bytes are shared.
 #[derive(Clone, Debug)]
@@ -19,6 +21,19 @@ pub struct EncodedRequest {
     pub expected_body: Option<Rc<[u8]>>,
     /// Whether the request itself asks for the connection to be closed.
     pub closes: bool,
+    /// The same for HTTP/2; `None`: it is for HTTP/1.1 alone.
+    pub http2: Option<Http2Request>,
+    /// Its fields with their values, where it has some: it is sent as these say, and not as `bytes` and `http2` do.
+    pub filled: Option<Box<FilledRequest>>,
+}
+
+/// A request as HTTP/2 sends it. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Http2Request {
+    /// Its fields but the scheme, encoded (RFC 7541) without use of a table that changes.
+    pub block: Rc<[u8]>,
+    /// Its body.
+    pub body: Rc<[u8]>,
 }
 
 /// What a slot does next.
@@ -30,6 +45,8 @@ pub enum Next<'a> {
     After(Nanos),
     /// Send nothing any more on this slot.
     Nothing,
+    /// There is nothing more to send on any slot of the thread: the load ends there once its answers are in.
+    Ended,
 }
 
 /// Decides what each slot sends. A slot is one request outstanding. One source for each thread; it never leaves it.
@@ -73,7 +90,8 @@ impl RequestSource for Cycle {
     }
 }
 
-fn decode(prepared: &PreparedRequest) -> EncodedRequest {
+/// A request as the bytes to send, its fields not filled in.
+pub fn decode(prepared: &PreparedRequest) -> EncodedRequest {
     let expected = prepared
         .expect
         .as_ref()
@@ -83,6 +101,8 @@ fn decode(prepared: &PreparedRequest) -> EncodedRequest {
         bytes: Rc::from(prepared.bytes.as_slice()),
         expected_body: expected.map(Rc::from),
         closes: asks_to_close(&prepared.bytes),
+        http2: Some(hpack::of_http1(&prepared.bytes)),
+        filled: None,
     }
 }
 
@@ -107,7 +127,7 @@ mod tests {
         PreparedRequest {
             method: "GET".to_owned(),
             bytes: text.as_bytes().to_vec(),
-            expect: None,
+            ..PreparedRequest::default()
         }
     }
 

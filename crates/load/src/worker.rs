@@ -27,23 +27,34 @@ use crate::thread_spec::ThreadSpec;
 use crate::trace::Trace;
 use crate::window::{LoadPhase, Window};
 
-/// A slot and its connection.
+/// A connection, and what of it changes while it is open.
 pub struct Lane {
     /// None while there is no connection.
     pub stream: Option<Rc<Stream>>,
     protocol: Box<dyn Protocol>,
-    pub outstanding: Option<Outstanding>,
-    /// When the slot became ready for its next request.
-    ready: Instant,
-    /// The request has timed out; the failure that follows counts as that.
+    /// A request has timed out; the failure that follows counts as that.
     pub(crate) expired: bool,
+    /// The server takes no further request on it.
+    is_leaving: bool,
+    /// How many of its slots the server lets it use.
+    places: usize,
     /// Answers received on this connection.
     served: u64,
-    /// A request of this slot has ended, on this connection or an earlier one.
-    has_ended: bool,
+    /// Requests that are outstanding on it.
+    pub(crate) outstanding: usize,
     /// Its task is running, and opens another connection when this one is gone.
     pub(crate) is_driven: bool,
     local_port: u16,
+}
+
+/// A slot: room for one outstanding request. Connection `n` has the slots from `n` times their number on each.
+#[derive(Default)]
+pub struct SlotState {
+    pub outstanding: Option<Outstanding>,
+    /// When the slot became ready for its next request.
+    ready: Instant,
+    /// A request of this slot has ended, on this connection or an earlier one.
+    has_ended: bool,
 }
 
 /// A request that was posted and has not ended.
@@ -92,6 +103,9 @@ pub struct Worker {
     pub(crate) window: RefCell<Arc<Window>>,
     source: RefCell<Box<dyn RequestSource>>,
     pub(crate) lanes: RefCell<Vec<Lane>>,
+    pub(crate) states: RefCell<Vec<SlotState>>,
+    /// Slots of each connection.
+    pub(crate) depth: usize,
     pub(crate) slots: RefCell<Slots>,
     pub(crate) open: RefCell<Option<Open>>,
     pub(crate) trace: RefCell<Trace>,
@@ -111,6 +125,8 @@ pub struct Worker {
     pub(crate) scheduler: RefCell<Option<Waker>>,
     /// A slot was idle when the window ended.
     pub(crate) had_idle: Cell<bool>,
+    /// The source had nothing more to send.
+    pub(crate) data_ended: Cell<bool>,
     pub(crate) exact: bool,
     pub(crate) coalescing_longest: Cell<Nanos>,
 }
@@ -128,16 +144,18 @@ impl Worker {
         let lane = || Lane {
             stream: None,
             protocol: Box::new(Http1::default()),
-            outstanding: None,
-            ready: Instant::ZERO,
             expired: false,
+            is_leaving: false,
+            places: thread_spec.depth,
             served: 0,
-            has_ended: false,
+            outstanding: 0,
             is_driven: true,
             local_port: 0,
         };
         let mut lanes = Vec::new();
         lanes.resize_with(thread_spec.connections, lane);
+        let mut states = Vec::new();
+        states.resize_with(thread_spec.slots(), SlotState::default);
         let begin = window.begin();
         let schedule = Schedule::new(
             &spec.pace,
@@ -152,7 +170,9 @@ impl Worker {
             recorder: RefCell::new(recorder),
             source: RefCell::new(source),
             lanes: RefCell::new(lanes),
-            slots: RefCell::new(Slots::new(thread_spec.connections, thread_spec.queue_max)),
+            states: RefCell::new(states),
+            depth: thread_spec.depth,
+            slots: RefCell::new(Slots::new(thread_spec.slots(), thread_spec.queue_max)),
             open: RefCell::new(open),
             trace: RefCell::new(Trace::new(thread_spec.trace_max)),
             think: match spec.pace {
@@ -167,6 +187,7 @@ impl Worker {
             over: RefCell::default(),
             scheduler: RefCell::default(),
             had_idle: Cell::default(),
+            data_ended: Cell::default(),
             exact: spec.exact,
             coalescing_longest: Cell::default(),
             thread_spec,
@@ -245,107 +266,128 @@ impl Worker {
 
     pub(crate) fn has_idle(&self) -> bool {
         let lanes = self.lanes.borrow();
-        let mut idle = lanes.iter().filter(|lane| lane.outstanding.is_none());
-        idle.any(|lane| lane.stream.is_some())
+        let mut open = lanes.iter().filter(|lane| lane.stream.is_some());
+        open.any(|lane| lane.outstanding < lane.places)
+    }
+
+    /// Whether `slot` has a connection that takes a request, and none outstanding.
+    pub(crate) fn can_send(&self, slot: usize) -> bool {
+        let lane = &self.lanes.borrow()[slot / self.depth];
+        let is_free = self.states.borrow()[slot].outstanding.is_none();
+        let is_allowed = slot % self.depth < lane.places;
+        lane.stream.is_some() && !lane.is_leaving && is_allowed && is_free
     }
 
     /// Makes `stream` connection `index`.
-    pub(crate) fn connected(&self, index: usize, stream: &Rc<Stream>) {
+    pub(crate) fn connected(&self, index: usize, stream: &Rc<Stream>, protocol: Box<dyn Protocol>) {
         let now = self.handle.now();
         {
             let lane = &mut self.lanes.borrow_mut()[index];
             lane.stream = Some(Rc::clone(stream));
-            lane.protocol = Box::new(Http1::default());
-            (lane.expired, lane.served) = (false, 0);
+            lane.places = protocol.places().min(self.depth);
+            lane.protocol = protocol;
+            (lane.expired, lane.is_leaving, lane.served) = (false, false, 0);
             if self.thread_spec.trace_max > 0 {
                 lane.local_port = stream.local_addr().map_or(0, |address| address.port());
             }
         }
         self.connections_open.set(self.connections_open.get() + 1);
-        self.ready(index, now);
+        let places = self.lanes.borrow()[index].places;
+        for place in 0..places {
+            self.ready(index * self.depth + place, now);
+        }
     }
 
-    /// Makes the slot of connection `index` ready for another request at `now`.
-    pub(crate) fn ready(&self, index: usize, now: Instant) {
-        self.lanes.borrow_mut()[index].ready = now;
+    /// Makes `slot` ready for another request at `now`.
+    pub(crate) fn ready(&self, slot: usize, now: Instant) {
+        self.states.borrow_mut()[slot].ready = now;
         if self.is_open() {
             if self.may_drain(now) {
-                let waited = self.slots.borrow_mut().ready(index);
+                let waited = self.slots.borrow_mut().ready(slot);
                 if let Some(due) = waited {
-                    self.send(index, due, now);
+                    self.send(slot, due, now);
                 }
             }
         } else if self.think > Nanos::ZERO {
-            self.think_until(index, now + self.pause_of(index));
+            self.think_until(slot, now + self.pause_of(slot));
         } else {
-            self.send_next(index, now, now);
+            self.send_next(slot, now, now);
         }
     }
 
-    /// The think time of slot `index`. Before its first request, a fraction by its number: slots that all started at
+    /// The think time of `slot`. Before its first request, a fraction by its number: slots that all started at
     /// the same moment would stay in step.
-    fn pause_of(&self, index: usize) -> Nanos {
-        if self.lanes.borrow()[index].has_ended {
+    fn pause_of(&self, slot: usize) -> Nanos {
+        let states = self.states.borrow();
+        if states[slot].has_ended {
             return self.think;
         }
-        let all = self.thread_spec.connections as u128;
-        Nanos((u128::from(self.think.0) * index as u128 / all) as u64)
+        let all = states.len() as u128;
+        Nanos((u128::from(self.think.0) * slot as u128 / all) as u64)
     }
 
-    fn think_until(&self, index: usize, due: Instant) {
-        self.slots.borrow_mut().think(index, due);
+    fn think_until(&self, slot: usize, due: Instant) {
+        self.slots.borrow_mut().think(slot, due);
         if let Some(waker) = self.scheduler.take() {
             waker.wake();
         }
     }
 
     /// Sends the next request of a closed-loop slot, which was due at `intended`, if it still may.
-    pub(crate) fn send_next(&self, index: usize, intended: Instant, now: Instant) {
-        let is_free = {
-            let lane = &mut self.lanes.borrow_mut()[index];
-            lane.ready = intended;
-            lane.stream.is_some() && lane.outstanding.is_none()
-        };
-        if is_free && self.may_start(now) {
+    pub(crate) fn send_next(&self, slot: usize, intended: Instant, now: Instant) {
+        self.states.borrow_mut()[slot].ready = intended;
+        if self.may_start(now) && self.can_send(slot) {
             self.requests_left.set(self.requests_left.get() - 1);
             let due = Due {
                 intended,
                 taken_up: intended,
             };
-            self.send(index, due, now);
+            self.send(slot, due, now);
         }
     }
 
-    /// Posts the next request of slot `index`.
-    pub(crate) fn send(&self, index: usize, due: Due, now: Instant) {
+    /// Posts the next request of `slot`.
+    pub(crate) fn send(&self, slot: usize, due: Due, now: Instant) {
         let mut source = self.source.borrow_mut();
-        let request = match source.next(index) {
+        let request = match source.next(slot) {
             Next::Send(request) => request,
             Next::After(pause) => {
                 drop(source);
                 self.put_back(due);
-                return self.think_until(index, now + pause);
+                return self.think_until(slot, now + pause);
             }
             Next::Nothing => return self.put_back(due),
+            Next::Ended => {
+                drop(source);
+                return self.end_of_source(due);
+            }
         };
+        {
+            let state = &mut self.states.borrow_mut()[slot];
+            state.outstanding = Some(Outstanding {
+                due,
+                ready: state.ready,
+                posted: now,
+                first_byte: None,
+                closes: request.closes,
+            });
+        }
         let mut lanes = self.lanes.borrow_mut();
-        let lane = &mut lanes[index];
-        lane.outstanding = Some(Outstanding {
-            due,
-            ready: lane.ready,
-            posted: now,
-            first_byte: None,
-            closes: request.closes,
-        });
+        let lane = &mut lanes[slot / self.depth];
+        lane.outstanding += 1;
         self.outstanding.set(self.outstanding.get() + 1);
         let phase = self.phase(now);
-        self.recorder.borrow_mut().sent(phase, request.bytes.len());
+        let place = slot % self.depth;
+        let encoded = lane
+            .protocol
+            .send(place, request, &mut || self.handle.take_buffer());
+        let bytes = encoded.as_ref().map_or(0, |bytes| bytes.as_slice().len());
+        self.recorder.borrow_mut().sent(phase, bytes);
         let Some(stream) = &lane.stream else { return };
         // A failure here is also received on this connection, and counted there.
-        if lane.protocol.sent(request).is_err() {
-            stream.reset();
-        } else {
-            let _counted_on_receive = stream.post(SendBuf::from(Rc::clone(&request.bytes)));
+        match encoded {
+            Ok(bytes) => post(stream, bytes),
+            Err(_) => stream.reset(),
         }
     }
 
@@ -358,23 +400,27 @@ impl Worker {
         }
     }
 
+    /// There is no request for `due`, nor for any other: none of those that wait is sent, and they were never due.
+    fn end_of_source(&self, due: Due) {
+        self.data_ended.set(true);
+        self.requests_left.set(0);
+        if let Some(open) = &mut *self.open.borrow_mut() {
+            let waiting = self.slots.borrow_mut().give_up();
+            for due in waiting.into_iter().chain([due]) {
+                open.scheduled -= 1;
+                let is_in_window = self.phase(due.intended) == LoadPhase::Measured;
+                open.in_window -= u64::from(is_in_window);
+            }
+        }
+        self.check_over();
+    }
+
     /// Handles what connection `index` received. True while the connection can be used further.
     pub(crate) fn received(&self, index: usize, received: io::Result<Received>) -> bool {
-        let ended = self.feed(index, received);
-        let is_of_use = match ended {
-            Fed::More => return true,
-            Fed::Answered(answered) => self.answered(index, answered),
-            Fed::Failed(failure) => self.failed(index, failure),
-            Fed::IdleEnd => {
-                let lanes = self.lanes.borrow();
-                let served = lanes[index].served > 0;
-                self.recorder.borrow_mut().connections_closed_by_server += u64::from(served);
-                false
-            }
-            Fed::Stray => {
-                self.recorder.borrow_mut().connections_stray += 1;
-                false
-            }
+        let is_of_use = match received {
+            Ok(bytes) if bytes.is_empty() => self.ended(index, bytes.arrival()),
+            Ok(bytes) => self.take_in(index, &bytes),
+            Err(error) => self.gone(index, Failure::from(&error)),
         };
         if self.outstanding.get() == 0 {
             self.check_over();
@@ -382,62 +428,135 @@ impl Worker {
         is_of_use
     }
 
-    /// Feeds what was received to the protocol.
-    fn feed(&self, index: usize, received: io::Result<Received>) -> Fed {
-        let mut lanes = self.lanes.borrow_mut();
-        let lane = &mut lanes[index];
-        let Some(outstanding) = &mut lane.outstanding else {
-            return match received {
-                Ok(bytes) if !bytes.is_empty() => {
-                    let phase = self.phase(bytes.arrival().reaped);
-                    self.recorder.borrow_mut().received(phase, bytes.len());
-                    Fed::Stray
-                }
-                _ => Fed::IdleEnd,
-            };
-        };
-        let bytes = match received {
-            Ok(bytes) => bytes,
-            Err(error) => return Fed::Failed(Failure::from(&error)),
-        };
+    /// Feeds received bytes to the protocol, and counts what came of them.
+    fn take_in(&self, index: usize, bytes: &Received) -> bool {
         let arrival = bytes.arrival();
-        if bytes.is_empty() {
-            return match lane.protocol.ended() {
-                Ok(answered) => Fed::Answered((answered, arrival)),
-                Err(failure) => Fed::Failed(failure),
-            };
-        }
         let phase = self.phase(arrived(&arrival));
         self.recorder.borrow_mut().received(phase, bytes.len());
-        outstanding.first_byte.get_or_insert(arrived(&arrival));
-        match lane.protocol.received(&bytes) {
-            Ok(Progress::Pending) => Fed::More,
-            Ok(Progress::Answered(answered)) => Fed::Answered((answered, arrival)),
-            Err(failure) => Fed::Failed(failure),
+        let mut rest = &bytes[..];
+        loop {
+            let progress = self.lanes.borrow_mut()[index].protocol.received(&mut rest);
+            let is_of_use = match progress {
+                Ok(Progress::Pending) => {
+                    self.note_begun(index, arrived(&arrival));
+                    return true;
+                }
+                Ok(Progress::Answered(answered)) => {
+                    let is_of_use = self.answered(index, answered, arrival);
+                    // With one request outstanding nothing can follow.
+                    let is_one = self.depth == 1 && !self.thread_spec.is_http2;
+                    if is_of_use && is_one && rest.is_empty() {
+                        return true;
+                    }
+                    is_of_use
+                }
+                Ok(Progress::Failed(place, failure)) => {
+                    self.failed(index * self.depth + place, failure);
+                    self.goes_on(index, index * self.depth + place, self.handle.now())
+                }
+                Ok(Progress::Leaving) => {
+                    self.lanes.borrow_mut()[index].is_leaving = true;
+                    self.is_kept(index)
+                }
+                Ok(Progress::Ended) => return self.gone(index, Failure::Closed),
+                Ok(Progress::Stray) => {
+                    self.recorder.borrow_mut().connections_stray += 1;
+                    false
+                }
+                Err(failure) => {
+                    self.broken(index, failure);
+                    return false;
+                }
+            };
+            if !is_of_use {
+                // What else is outstanding there has no answer any more.
+                self.broken(index, Failure::Closed);
+                return false;
+            }
         }
     }
 
-    /// Counts the answered request of connection `index`. True when the connection can carry another.
-    fn answered(&self, index: usize, (answered, last_byte): (Answered, Arrival)) -> bool {
-        let processed = self.handle.now();
-        let (times, closes, trace) = {
-            let mut lanes = self.lanes.borrow_mut();
-            let lane = &mut lanes[index];
-            let Some(outstanding) = lane.outstanding else {
-                return false;
-            };
-            let submitted = lane.stream.as_ref().and_then(|stream| stream.submitted());
-            let times = outstanding.times(submitted, last_byte, processed);
-            if answered.is_right {
-                lane.outstanding = None;
-                lane.served += 1;
-                lane.has_ended = true;
+    /// Notes the answers that have begun, and sends what the protocol has to send.
+    fn note_begun(&self, index: usize, at: Instant) {
+        let phase = self.phase(at);
+        let lane = &mut self.lanes.borrow_mut()[index];
+        let first = index * self.depth;
+        lane.protocol.begun(&mut |place| {
+            if let Some(outstanding) = &mut self.states.borrow_mut()[first + place].outstanding {
+                outstanding.first_byte.get_or_insert(at);
             }
-            (times, outstanding.closes, lane.local_port)
+        });
+        if let Some(bytes) = lane.protocol.output(&mut || self.handle.take_buffer())
+            && let Some(stream) = &lane.stream
+        {
+            self.recorder
+                .borrow_mut()
+                .sent_more(phase, bytes.as_slice().len());
+            post(stream, bytes);
+        }
+    }
+
+    /// The server has ended its side of connection `index`.
+    fn ended(&self, index: usize, arrival: Arrival) -> bool {
+        let ended = self.lanes.borrow_mut()[index].protocol.ended();
+        match ended {
+            Ok(answered) => {
+                self.answered(index, answered, arrival);
+                self.broken(index, Failure::Closed);
+                false
+            }
+            Err(failure) => self.gone(index, failure),
+        }
+    }
+
+    /// Connection `index` has ended, between requests or while some were outstanding. It is of no more use: false.
+    fn gone(&self, index: usize, failure: Failure) -> bool {
+        let (is_idle, served) = {
+            let lane = &self.lanes.borrow()[index];
+            (lane.outstanding == 0, lane.served > 0)
+        };
+        if is_idle {
+            self.recorder.borrow_mut().connections_closed_by_server += u64::from(served);
+        } else {
+            self.broken(index, failure);
+        }
+        false
+    }
+
+    /// When a request of connection `index` was handed to the kernel, where that is known: of several, only of the last.
+    pub(crate) fn submitted(&self, index: usize) -> Option<Bracket> {
+        let lanes = self.lanes.borrow();
+        let stream = lanes[index].stream.as_ref().filter(|_| self.depth == 1);
+        stream.and_then(|stream| stream.submitted())
+    }
+
+    /// Counts an answered request of connection `index`. True when the connection can carry another.
+    fn answered(&self, index: usize, answered: Answered, last_byte: Arrival) -> bool {
+        let processed = self.handle.now();
+        let slot = index * self.depth + answered.place;
+        let submitted = self.submitted(index);
+        let Some(outstanding) = self.states.borrow()[slot].outstanding else {
+            return false;
         };
         if !answered.is_right {
-            return self.failed(index, Failure::WrongAnswer);
+            self.failed(slot, Failure::WrongAnswer);
+            return false;
         }
+        let times = outstanding.times(submitted, last_byte, processed);
+        if let Some(check) = self.failed_check(&answered, &times) {
+            return self.check_failed(slot, check, answered.reuse, outstanding.closes);
+        }
+        {
+            let state = &mut self.states.borrow_mut()[slot];
+            (state.outstanding, state.has_ended) = (None, true);
+        }
+        let (port, is_spent) = {
+            let lane = &mut self.lanes.borrow_mut()[index];
+            lane.served += 1;
+            lane.outstanding -= 1;
+            let is_spent = lane.served >= self.thread_spec.served_max;
+            (lane.local_port, is_spent)
+        };
         self.outstanding.set(self.outstanding.get() - 1);
         let answer = Answer {
             times,
@@ -452,38 +571,92 @@ impl Worker {
             };
             recorder.completed(phases, &answer);
             match answered.reuse {
-                Reuse::ClosedByServer if !closes => recorder.connections_closed_by_server += 1,
+                Reuse::ClosedByServer if !outstanding.closes => {
+                    recorder.connections_closed_by_server += 1;
+                }
                 Reuse::Stray => recorder.connections_stray += 1,
-                Reuse::Yes | Reuse::ClosedByServer => {}
+                Reuse::Yes | Reuse::ClosedByServer | Reuse::Unsent => {}
             }
         }
         let connection = (self.thread_spec.first + index) as u32;
-        self.trace.borrow_mut().keep(connection, trace, &answer);
-        self.source.borrow_mut().ended(index, Ok(answered.status));
-        if answered.reuse != Reuse::Yes {
-            return false;
+        self.trace.borrow_mut().keep(connection, port, &answer);
+        self.source.borrow_mut().ended(slot, Ok(answered.status));
+        match answered.reuse {
+            Reuse::ClosedByServer | Reuse::Stray | Reuse::Unsent => false,
+            Reuse::Yes if is_spent => false,
+            Reuse::Yes => self.goes_on(index, slot, processed),
         }
-        self.ready(index, processed);
+    }
+
+    /// The check that an answer fails: of its head and body, or of its time.
+    fn failed_check(&self, answered: &Answered, times: &Times) -> Option<u16> {
+        let checks = self.thread_spec.checks.as_ref()?;
+        let from = self.recorder.borrow().latency_from();
+        answered
+            .check
+            .or_else(|| checks.too_late(times.latency(from)))
+    }
+
+    /// Counts an answer that came whole and failed a check; `closes`: its request asked for the connection to be closed. True
+    /// when the connection can carry another request.
+    fn check_failed(&self, slot: usize, check: u16, reuse: Reuse, closes: bool) -> bool {
+        let (now, index) = (self.handle.now(), slot / self.depth);
+        let (is_spent, expired) = {
+            let lane = &mut self.lanes.borrow_mut()[index];
+            lane.served += 1;
+            let is_spent = lane.served >= self.thread_spec.served_max;
+            (is_spent, lane.expired)
+        };
+        // What has expired counts as that.
+        let is_in_window = self.phase(now) == LoadPhase::Measured && !expired;
+        if let Some(checks) = self.thread_spec.checks.as_ref().filter(|_| is_in_window) {
+            checks.count(check);
+        }
+        self.failed_at(slot, Failure::Check, now);
+        match reuse {
+            Reuse::ClosedByServer if !closes => {
+                self.recorder.borrow_mut().connections_closed_by_server += 1;
+            }
+            Reuse::Stray => self.recorder.borrow_mut().connections_stray += 1,
+            Reuse::Yes | Reuse::ClosedByServer | Reuse::Unsent => {}
+        }
+        reuse == Reuse::Yes && !is_spent && self.goes_on(index, slot, now)
+    }
+
+    /// After a request of connection `index` has ended: another takes its slot, unless the server takes none any more.
+    /// True while the connection is of use.
+    fn goes_on(&self, index: usize, slot: usize, now: Instant) -> bool {
+        if self.lanes.borrow()[index].is_leaving {
+            return self.is_kept(index);
+        }
+        self.ready(slot, now);
         true
     }
 
-    /// Counts the failed request of connection `index`; the connection is of no more use.
-    fn failed(&self, index: usize, failure: Failure) -> bool {
-        let now = self.handle.now();
-        let (outstanding, submitted, expired, served) = {
+    /// Whether a connection whose server is leaving is kept: as long as something is outstanding.
+    fn is_kept(&self, index: usize) -> bool {
+        let is_kept = self.lanes.borrow()[index].outstanding > 0;
+        self.recorder.borrow_mut().connections_closed_by_server += u64::from(!is_kept);
+        is_kept
+    }
+
+    /// Counts the failed request of `slot`.
+    fn failed(&self, slot: usize, failure: Failure) {
+        self.failed_at(slot, failure, self.handle.now());
+    }
+
+    fn failed_at(&self, slot: usize, failure: Failure, now: Instant) {
+        let index = slot / self.depth;
+        let submitted = self.submitted(index);
+        let Some(outstanding) = self.states.borrow_mut()[slot].outstanding.take() else {
+            return;
+        };
+        self.states.borrow_mut()[slot].has_ended = true;
+        let expired = {
             let lane = &mut self.lanes.borrow_mut()[index];
-            let submitted = lane.stream.as_ref().and_then(|stream| stream.submitted());
-            (
-                lane.outstanding.take(),
-                submitted,
-                lane.expired,
-                lane.served,
-            )
+            lane.outstanding -= 1;
+            lane.expired
         };
-        let Some(outstanding) = outstanding else {
-            return false;
-        };
-        self.lanes.borrow_mut()[index].has_ended = true;
         self.outstanding.set(self.outstanding.get() - 1);
         let times = outstanding.times(submitted, Arrival::default(), now);
         let kind = if expired { Failure::Timeout } else { failure };
@@ -494,19 +667,46 @@ impl Worker {
                 end: self.phase(now),
             };
             recorder.failed(phases, kind, now);
-            let is_closed = matches!(failure, Failure::Closed | Failure::Reset);
-            if served > 0 && outstanding.first_byte.is_none() && is_closed && !expired {
-                recorder.connections_closed_by_server += 1;
-            }
         }
-        self.source.borrow_mut().ended(index, Err(kind));
-        false
+        self.source.borrow_mut().ended(slot, Err(kind));
+    }
+
+    /// Connection `index` is of no more use: what is outstanding on it has failed, each request once.
+    fn broken(&self, index: usize, failure: Failure) {
+        let slots = index * self.depth..(index + 1) * self.depth;
+        let (outstanding, served, expired) = {
+            let lane = &self.lanes.borrow()[index];
+            (lane.outstanding, lane.served, lane.expired)
+        };
+        let has_begun = {
+            let states = self.states.borrow();
+            let mut all = states[slots.clone()]
+                .iter()
+                .filter_map(|state| state.outstanding);
+            all.any(|outstanding| outstanding.first_byte.is_some())
+        };
+        let is_closed = matches!(failure, Failure::Closed | Failure::Reset);
+        if outstanding > 0 && served > 0 && !has_begun && is_closed && !expired {
+            self.recorder.borrow_mut().connections_closed_by_server += 1;
+        }
+        for slot in slots {
+            self.failed(slot, failure);
+        }
     }
 
     /// Notes that connection `index` is gone.
     pub(crate) fn disconnected(&self, index: usize) {
         self.connections_open.set(self.connections_open.get() - 1);
-        self.lanes.borrow_mut()[index].stream = None;
+        let lane = &mut self.lanes.borrow_mut()[index];
+        if let Some(fault) = lane.protocol.fault() {
+            self.recorder.borrow_mut().tls_failed(fault);
+        }
+        if let Some(stream) = lane.stream.take()
+            && let Some(bytes) = lane.protocol.close(&mut || self.handle.take_buffer())
+        {
+            // Where the connection is broken there is no one left to tell.
+            let _ = stream.post(bytes);
+        }
     }
 
     /// Whether `status` counts as expected.
@@ -520,13 +720,11 @@ impl Worker {
     }
 }
 
-/// The result of feeding received bytes to the protocol.
-enum Fed {
-    More,
-    Answered((Answered, Arrival)),
-    Failed(Failure),
-    /// The connection ended between two requests.
-    IdleEnd,
-    /// Bytes that belong to no request.
-    Stray,
+/// Posts bytes. A connection that is broken says so where it is received from; one that holds too much already is reset.
+fn post(stream: &Stream, bytes: SendBuf) {
+    if let Err(error) = stream.post(bytes)
+        && error.kind() == io::ErrorKind::WouldBlock
+    {
+        stream.reset();
+    }
 }

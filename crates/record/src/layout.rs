@@ -18,6 +18,8 @@ pub const PROFILES: &str = "profiles";
 pub const LOGS: &str = "logs";
 /// Folder of the pilot that chose blocks and windows, a run directory of its own.
 pub const PILOT: &str = "pilot";
+/// Folder of the trials that chose the length of the warm-up, a run directory of its own.
+pub const WARM_UP: &str = "warm-up";
 /// The document in Markdown.
 pub const DOCUMENT: &str = "document.md";
 /// All that the document leaves out: every column, the evidence of findings, the machine, the method.

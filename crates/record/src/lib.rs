@@ -35,6 +35,7 @@ mod plan;
 mod profile;
 mod program;
 mod published;
+mod requirement;
 mod search;
 mod service;
 mod trial;
@@ -46,9 +47,10 @@ pub use client::{
 pub use environment::{CodeState, Environment, Fact, Software};
 pub use histogram::Histogram;
 pub use load::{
-    Arrivals, Counts, ExpectedAnswer, Failures, GeneratorDelay, GeneratorEvent, LatencyNs,
-    LoadReport, LoadSpec, LoadTarget, NEVER, PreparedRequest, QUEUE_MAX, Slices, ThreadCpu, Turn,
-    Turned,
+    AnswerChecks, Arrivals, CheckCount, Counts, ExpectedAnswer, Failures, GeneratorDelay,
+    GeneratorEvent, Http2Report, LatencyNs, LoadData, LoadReport, LoadSpec, LoadTarget, LoadTls,
+    NEVER, PreparedRequest, QUEUE_MAX, RequestOrder, RowOrder, Slices, SpokenTls, ThreadCpu,
+    TlsReport, Turn, Turned,
 };
 pub use machine::{MachineCheck, MachineState};
 pub use pace::{LatencyOrigin, Pace, StagePoint, Timestamps};
@@ -64,6 +66,7 @@ pub use program::{Durations, Missed, ProgramLine, ProgramReport};
 pub use published::{
     CellMetric, Dimension, Measurand, Named, PublishedClaim, PublishedClaims, Stated,
 };
+pub use requirement::RequirementOutcome;
 pub use search::{FindMax, HighestRate, RateSearch, RateSpread, RateStep, StepOutcome};
 pub use service::{Around, CounterReport, Ended, Output, PlannedCounter, PlannedRow};
 pub use trial::{

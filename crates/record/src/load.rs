@@ -2,6 +2,7 @@
 //! for the generator process of a trial alike.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -68,6 +69,173 @@ pub struct LoadSpec {
     /// Closed loops without think time only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_turns: bool,
+    /// TLS under HTTP; `None`: plain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<LoadTls>,
+    /// Requests that a connection carries before the client closes it and opens another; `None`: any number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests_per_connection: Option<u64>,
+    /// HTTP/2: by ALPN over TLS, by prior knowledge without.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub http2: bool,
+    /// Requests that may be outstanding on a connection at the same time: streams of HTTP/2, or HTTP/1.1's pipeline. 0
+    /// and 1: one.
+    #[serde(default, skip_serializing_if = "is_none_or_one")]
+    pub depth: u32,
+    /// Addresses of this machine that connections come from, in turn; empty: as the route says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<String>,
+    /// In which order requests are sent.
+    #[serde(default, skip_serializing_if = "RequestOrder::is_by_slot")]
+    pub order: RequestOrder,
+    /// The order of `requests` by their places there, for [`RequestOrder::InTurn`]; empty: as they stand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sequence: Vec<u32>,
+    /// `requests` have fields such as `{random}`, which are filled in for each request that is sent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_fields: bool,
+    /// Each connection keeps the cookies that the server sets, and sends them back. HTTP/1.1 without a pipeline only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cookies: bool,
+    /// What an answer must be beside its status and the body of its request; `None`: anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checks: Option<AnswerChecks>,
+    /// The file whose columns are fields, too; `None`: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<LoadData>,
+    /// Path of the Unix socket that connections go to in place of the target's address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unix: Option<PathBuf>,
+    /// `HOST:PORT` to which the target, a proxy, is asked to open a tunnel (CONNECT) for each connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tunnel: Option<String>,
+    /// Requests say `Expect: 100-continue`; their bodies are sent once the server has answered with 100.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub expects_continue: bool,
+}
+
+/// In which order the requests of a load are sent.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RequestOrder {
+    /// Each slot goes through all of them from its own place.
+    #[default]
+    BySlot,
+    /// One after the other over all slots of a thread, from the start again after the last; each thread begins at another
+    /// place. Where arrivals have times of their own ([`Pace::Times`]), the nth of them is the nth request.
+    InTurn,
+    /// Drawn at random for each request, by weight.
+    Random,
+}
+
+impl RequestOrder {
+    fn is_by_slot(&self) -> bool {
+        *self == RequestOrder::BySlot
+    }
+}
+
+/// What an answer must be; one that is not has failed.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct AnswerChecks {
+    /// Headers that it has, by name, with their exact value where that matters.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub headers: Vec<(String, Option<String>)>,
+    /// Texts in its body.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contains: Vec<String>,
+    /// Regular expressions that match somewhere in its body.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub regex: Vec<String>,
+    /// Values of its body, which is JSON: `$.path == value`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub json: Vec<String>,
+    /// Bytes of its body, from and to, both included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<(u64, u64)>,
+    /// SHA-256 of its body, in hexadecimal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// Longest latency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within_ns: Option<u64>,
+    /// Failed answers that are kept for looking.
+    #[serde(default)]
+    pub keep_max: u32,
+}
+
+impl AnswerChecks {
+    /// Whether nothing is checked.
+    pub fn is_empty(&self) -> bool {
+        *self == AnswerChecks::default()
+    }
+}
+
+/// How often a check failed in the window. The sum of all is `counts.failed.check`.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct CheckCount {
+    /// The check, in words.
+    pub check: String,
+    /// Answers for which it was the first that failed.
+    pub failed: u64,
+}
+
+/// A CSV file whose first line names its columns.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct LoadData {
+    /// The file.
+    pub path: PathBuf,
+    /// Which row a request gets.
+    pub order: RowOrder,
+}
+
+/// Which row of a data file a request gets.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RowOrder {
+    /// The next one over all threads; from the start again after the last.
+    #[default]
+    InTurn,
+    /// The next one over all threads; the load ends with the last.
+    Once,
+    /// Any, drawn for each request.
+    Random,
+}
+
+fn is_none_or_one(depth: &u32) -> bool {
+    *depth <= 1
+}
+
+/// How a load speaks TLS.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoadTls {
+    /// The name or address that the server is asked for (SNI) and that its certificate must be for.
+    pub host: String,
+    /// Files of authorities, as PEM, that are trusted and no other; empty: those of the machine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub authorities: Vec<PathBuf>,
+    /// Any certificate is accepted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub insecure: bool,
+    /// Files with the certificate of the client and its key, as PEM, for servers that ask for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<(PathBuf, PathBuf)>,
+    /// The only version that is spoken; `None`: the newest that the server speaks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<SpokenTls>,
+    /// Connections do not go on from the session of an earlier one: each handshake is a full one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_resumption: bool,
+}
+
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub enum SpokenTls {
+    /// TLS 1.2.
+    #[serde(rename = "1.2")]
+    Tls12,
+    /// TLS 1.3.
+    #[serde(rename = "1.3")]
+    Tls13,
 }
 
 /// One turn of a load that is made of turns, a line each on the generator's standard input. Requests start when the
@@ -119,6 +287,14 @@ pub struct PreparedRequest {
     pub bytes: Vec<u8>,
     /// What the answer must be; an answer that differs is a failure.
     pub expect: Option<ExpectedAnswer>,
+    /// How often it is drawn beside the others, where the order is random; 0: as 1.
+    #[serde(default, skip_serializing_if = "is_zero_weight")]
+    pub weight: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero_weight(weight: &u32) -> bool {
+    *weight == 0
 }
 
 /// What an answer must be to count as completed.
@@ -183,17 +359,29 @@ pub struct LoadReport {
     pub status: BTreeMap<String, u64>,
     /// Failures of the window by kind, only those that happened. The sum of `counts.failed`.
     pub errors: BTreeMap<String, u64>,
-    /// Bytes received in the window, heads included.
+    /// Bytes received in the window, heads included; with TLS, as its records.
     pub received_bytes: u64,
-    /// Bytes sent in the window, heads included.
+    /// Bytes sent in the window, heads included; with TLS, as its records.
     pub sent_bytes: u64,
     /// Latency of the requests whose origin (`latency_from`) lies in the window: last byte received - origin.
     /// Of those that ended after the window, too; one that failed or was never answered is infinite.
     pub latency_ns: LatencyNs,
     /// Time from sending to the first byte of the answer, likewise.
     pub first_byte_ns: LatencyNs,
-    /// Time to connect, all connections of the run.
+    /// Time to connect, all connections of the run; without TLS's handshake.
     pub connect_ns: LatencyNs,
+    /// Requests that could be outstanding on each connection at the same time; 0: one.
+    #[serde(default, skip_serializing_if = "is_none_or_one")]
+    pub depth: u32,
+    /// Bodies that the server asked for with 100, in the whole run; `None` where none waited for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continued: Option<u64>,
+    /// What HTTP/2 agreed; `None` without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http2: Option<Http2Report>,
+    /// The handshakes of TLS; `None` without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsReport>,
     /// Completions by slice of the window.
     pub slices: Slices,
     /// Separate periods in which requests took longer than p99.9, at the least; `None`: not known, as of wrk and of records
@@ -242,6 +430,12 @@ pub struct LoadReport {
     /// Requests that were to be sent (`requests_max`) and were not, because the server could not be reached any more.
     #[serde(default)]
     pub unsent: u64,
+    /// The load ended because each row of its data had been used.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub data_ended: bool,
+    /// The checks of answers, and how often each failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<CheckCount>,
 }
 
 impl LoadReport {
@@ -426,11 +620,35 @@ pub struct Failures {
     pub wrong_answer: u64,
     /// Any other error of the system (no descriptors, no ports, unreachable).
     pub system: u64,
+    /// TLS: the server's certificate was not accepted.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub certificate: u64,
+    /// TLS: the handshake was cut, or what came was none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub handshake: u64,
+    /// TLS: the server ended the connection with an alert.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub alert: u64,
+    /// HTTP/2: the server refused the stream, and has done nothing for it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub refused_stream: u64,
+    /// HTTP/2: the server reset the stream.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub stream_reset: u64,
+    /// HTTP/2: the server left (GOAWAY) and will not answer the stream.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub gone_away: u64,
+    /// The answer came whole, and failed a check.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub check: u64,
+    /// The proxy did not open a tunnel.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub proxy: u64,
 }
 
 impl Failures {
     /// The kinds by their names in a report, in a fixed order.
-    pub fn by_kind(&self) -> [(&'static str, u64); 7] {
+    pub fn by_kind(&self) -> [(&'static str, u64); 15] {
         [
             ("refused", self.refused),
             ("reset", self.reset),
@@ -439,6 +657,14 @@ impl Failures {
             ("protocol", self.protocol),
             ("wrong_answer", self.wrong_answer),
             ("system", self.system),
+            ("certificate", self.certificate),
+            ("handshake", self.handshake),
+            ("alert", self.alert),
+            ("refused_stream", self.refused_stream),
+            ("stream_reset", self.stream_reset),
+            ("gone_away", self.gone_away),
+            ("check", self.check),
+            ("proxy", self.proxy),
         ]
     }
 
@@ -447,6 +673,37 @@ impl Failures {
         let counts = self.by_kind().map(|(_, count)| count);
         counts.into_iter().fold(0, u64::saturating_add)
     }
+}
+
+/// What HTTP/2 agreed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Http2Report {
+    /// Streams of those asked for that the server allowed on a connection; the least of all.
+    pub streams_max: Option<u64>,
+}
+
+/// The handshakes of a load over TLS, and what the first of them agreed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TlsReport {
+    /// Version, such as `TLS 1.3`; empty where no handshake was completed.
+    pub version: String,
+    /// Cipher suite, by its registered name.
+    pub cipher: String,
+    /// Protocol that the server chose (ALPN); empty: none.
+    pub protocol: String,
+    /// Handshakes of the whole run that began a session.
+    pub full: u64,
+    /// Handshakes of the whole run that went on from an earlier session.
+    pub resumed: u64,
+    /// Handshakes that were completed in the window.
+    pub in_window: u64,
+    /// Those a second.
+    pub rate_per_s: f64,
+    /// Time of a handshake, from the connection's opening on; all of the run.
+    pub handshake_ns: LatencyNs,
+    /// What the first failure of TLS said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
 }
 
 /// A percentile that falls among requests that failed or were never answered.

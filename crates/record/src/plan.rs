@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Around, CountsSign, FindMax, Output, PlannedClient, PlannedCounter, PlannedNetwork,
-    PlannedProfile, PlannedRow, PublishedClaim, StagePoint,
+    AnswerChecks, Around, CountsSign, FindMax, Output, PlannedClient, PlannedCounter,
+    PlannedNetwork, PlannedProfile, PlannedRow, PublishedClaim, StagePoint,
 };
 
 /// The resolved experiment.
@@ -109,8 +109,21 @@ pub struct NotVisited {
 pub struct Cores {
     /// Cores of subject, backing and front.
     pub subject: Vec<u32>,
-    /// Cores of generator and sampler.
+    /// Cores of the generator, or of the peer of clients.
     pub generator: Vec<u32>,
+    /// Cores of the lab itself: supervisor and sampler. Empty: they are on the generator's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lab: Vec<u32>,
+}
+
+impl Cores {
+    /// Cores on which supervisor and sampler run: the lab's own, or else the generator's.
+    pub fn of_sampler(&self) -> &[u32] {
+        match self.lab.is_empty() {
+            true => &self.generator,
+            false => &self.lab,
+        }
+    }
 }
 
 /// The smallest limit on connections on the way, minus 200.
@@ -189,6 +202,9 @@ pub struct PlannedSubject {
     /// the first being the usual one; `{name}` in a command stands for the chosen value.
     #[serde(default)]
     pub variants: BTreeMap<String, Vec<String>>,
+    /// Arguments that its start command gets, by the protocol that it is to speak; plain HTTP/1.1 needs none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub protocols: BTreeMap<String, Vec<String>>,
     /// Argument vector that runs it as a client, placeholders unresolved, `{url}` and
     /// `{connections}` among them; empty where it is none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -296,6 +312,9 @@ pub struct PlannedWorkload {
     pub expect_content_type: Option<String>,
     /// Exact body that an answer must have; `{random}` is the number of its request.
     pub expect_body: Option<String>,
+    /// What else an answer must be.
+    #[serde(default, skip_serializing_if = "AnswerChecks::is_empty")]
+    pub expect_checks: AnswerChecks,
     /// When requests start.
     pub arrival: Arrival,
     /// Connections, after the cap; one cell for each.
@@ -463,4 +482,25 @@ pub struct NotRun {
     pub reason: String,
     /// The command that would change it; empty where there is none.
     pub remedy: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cores_of_before_the_lab_had_its_own_are_read_and_written_as_they_were() {
+        let text = r#"{"subject":[0],"generator":[1]}"#;
+        let cores: Cores = serde_json::from_str(text).unwrap();
+        assert_eq!(cores.of_sampler(), [1]);
+        assert_eq!(serde_json::to_string(&cores).unwrap(), text);
+        let cores = Cores {
+            lab: vec![2, 6],
+            ..cores
+        };
+        let text = serde_json::to_string(&cores).unwrap();
+        assert_eq!(text, r#"{"subject":[0],"generator":[1],"lab":[2,6]}"#);
+        let read: Cores = serde_json::from_str(&text).unwrap();
+        assert_eq!((read.of_sampler(), &read), (&[2, 6][..], &cores));
+    }
 }

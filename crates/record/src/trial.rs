@@ -55,6 +55,10 @@ pub struct Trial {
     /// CPU time that the supervisor, which samples, used in this time, nanoseconds; `None` where it was not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampler_cpu_ns: Option<u64>,
+    /// From the start of the subject's process, of the slowest where there are several, until it gave its ready sign, nanoseconds;
+    /// `None` where it did not, or where it was not recorded. Probed each millisecond, later at 2 % of the time it has taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready_ns: Option<u64>,
     /// Processes that were still there after the subject had been stopped, and were
     /// killed: `name (pid)`.
     #[serde(default)]

@@ -35,7 +35,7 @@ pub fn page(text: &str) -> String {
 }
 
 /// Without the comments around bound figures: a line that begins with one would be a block of HTML.
-fn without_marks(text: &str) -> String {
+pub fn without_marks(text: &str) -> String {
     let mut rest = text;
     let mut plain = String::with_capacity(text.len());
     while let Some((before, mark)) = rest.split_once("<!-- {{") {

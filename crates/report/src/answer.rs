@@ -300,22 +300,30 @@ fn reservations(cells: &[CellFigures]) -> Vec<String> {
         has.map(|c| c.cell.clone()).collect()
     };
     let mut said = Vec::new();
-    let saturated = with(Code::P001);
-    if !saturated.is_empty() {
-        let cells = match saturated.len() {
-            ..=CELLS_MAX => listed(&saturated),
-            many => counted(many, "cell"),
-        };
+    let is_open = |id: &String| cells.iter().any(|c| &c.cell == id && c.open.is_some());
+    let (open, closed): (Vec<_>, Vec<_>) = with(Code::P001).into_iter().partition(is_open);
+    let named = |of: &[String]| match of.len() {
+        ..=CELLS_MAX => listed(of),
+        many => counted(many, "cell"),
+    };
+    if !closed.is_empty() {
         said.push(format!(
-            "The generator, not the subject, was the limit in {cells}: at least this fast."
+            "The generator, not the subject, was the limit in {}: at least this fast.",
+            named(&closed)
+        ));
+    }
+    if !open.is_empty() {
+        said.push(format!(
+            "The generator's own delay is in the latencies of {}: at most this long.",
+            named(&open)
         ));
     }
     let failed = cells.iter().filter(|c| c.findings.contains(&Code::P010));
-    let named = |c: &CellFigures| match table::blocks_of(c) {
+    let with_blocks = |c: &CellFigures| match table::blocks_of(c) {
         Some(blocks) => format!("{} (figures of {blocks})", c.cell),
         None => c.cell.clone(),
     };
-    let failed: Vec<String> = failed.map(named).collect();
+    let failed: Vec<String> = failed.map(with_blocks).collect();
     if !failed.is_empty() {
         said.push(format!("Trials failed in {}.", listed(&failed)));
     }

@@ -6,6 +6,8 @@
 //!
 //! Not for: running anything, reading files.
 
+use prony_base::counted;
+use prony_stats::BLOCKS_INTERVAL_MIN;
 use serde::Serialize;
 
 use crate::Run;
@@ -80,7 +82,7 @@ pub struct Comparison {
 
 /// Compares two subjects of one run, in which they were measured in turns. `baseline` is the run's reference.
 pub fn interleaved(run: &Run, baseline: &str, other: &str) -> Comparison {
-    let cells = view::reckon(run).cells;
+    let cells = view::compute(run).cells;
     let mut figures = Vec::new();
     let mut left_out = Vec::new();
     let own: Vec<&CellFigures> = cells.iter().filter(|c| c.subject == other).collect();
@@ -117,7 +119,14 @@ pub fn interleaved(run: &Run, baseline: &str, other: &str) -> Comparison {
         (true, false) => format!(
             "{blocks} interleaved blocks; the intervals of a metric hold together with 95 %"
         ),
-        (false, false) => format!("{blocks} blocks are too few to claim anything: it takes 6"),
+        (false, false) if (blocks as usize) < BLOCKS_INTERVAL_MIN => format!(
+            "{} {} too few to claim anything: it takes {BLOCKS_INTERVAL_MIN}",
+            counted(blocks as usize, "block"),
+            if blocks == 1 { "is" } else { "are" }
+        ),
+        (false, false) => {
+            "no figure has an interval: each is a bound, or cannot be used".to_owned()
+        }
     };
     Comparison {
         schema: 1,
@@ -385,7 +394,15 @@ impl Comparison {
         });
         let rest = self.figures.iter().filter(|f| !f.is_claimed());
         let within = rest.clone().filter_map(Compared::farthest).reduce(f64::max);
-        let within = within.map(numbers::percent);
+        // A figure without an interval (a bound, a figure that cannot be used) lies within nothing.
+        let without = rest.clone().filter(|f| f.interval.is_none()).count();
+        let (with, without) = match without {
+            0 => ("", String::new()),
+            1 => (" with an interval", ", and one has none".to_owned()),
+            more => (" with an interval", format!(", and {more} have none")),
+        };
+        let within =
+            within.map(|most| format!("{with} lies within {}{without}", numbers::percent(most)));
         if self.figures.is_empty() {
             return "Nothing is there to be compared.".to_owned();
         }
@@ -395,7 +412,7 @@ impl Comparison {
         if claimed.is_empty() {
             return match within {
                 Some(within) => format!(
-                    "No difference between {} and {} is shown: every figure lies within {within}.",
+                    "No difference between {} and {} is shown: every figure{within}.",
                     self.baseline, self.other
                 ),
                 None => format!("No change is claimed: {}.", self.basis),
@@ -407,7 +424,7 @@ impl Comparison {
             words.push(format!("{more} more below"));
         }
         let rest = match within {
-            Some(within) => format!("; every other figure lies within {within}"),
+            Some(within) => format!("; every other figure{within}"),
             None => String::new(),
         };
         format!(

@@ -133,7 +133,7 @@ fn one_line(text: &str) -> String {
 }
 
 fn junit(run: &Run) -> String {
-    let cells = view::reckon(run).cells;
+    let cells = view::compute(run).cells;
     let count = |of: fn(&CellFigures) -> bool| cells.iter().filter(|cell| of(cell)).count();
     let invalid = |cell: &CellFigures| cell.verdict == Some(Verdict::Invalid);
     let missing = |cell: &CellFigures| cell.verdict.is_none();

@@ -178,6 +178,11 @@ impl CellFigures {
         self.measured.get("memory_peak_bytes")
     }
 
+    /// Time from the start of the subject's process until its ready sign, nanoseconds.
+    pub fn ready_ns(&self) -> Option<Figure> {
+        self.measured.get("ready_ns")
+    }
+
     /// By what the rows of a table are in order: the highest rate first, what cannot be used after all others.
     pub fn standing(&self) -> f64 {
         match (self.rate_per_s, self.verdict) {

@@ -19,6 +19,8 @@
 //! Subjects that are programs have figures, tables and sentences of their own (`programs`).
 //! Claims of published documents, and what came of them, are in `published`.
 //! The log of an experiment, over its runs, is in [`log`].
+//! A single load as a page is in [`load_page`](mod@load_page).
+//! The documentation as a folder of pages is in [`site`].
 //! Not for: reading or writing files, measuring.
 //!
 //! # Central types
@@ -52,6 +54,7 @@ mod groups;
 mod kinds;
 mod lead;
 mod lists;
+pub mod load_page;
 pub mod log;
 mod machine;
 mod markdown;
@@ -76,9 +79,11 @@ mod sections;
 mod servers;
 mod settings;
 mod short;
+pub mod site;
 mod table;
 mod threads;
 mod view;
+pub mod warm_up;
 mod why;
 mod words;
 

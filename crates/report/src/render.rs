@@ -14,7 +14,7 @@ use crate::part::{Captioned, Part};
 use crate::plots::{Picture, Plot, picture};
 use crate::programs::{self, across::Across};
 use crate::table::Table;
-use crate::view::{self, Reckoned, View};
+use crate::view::{self, ComputedRun, View};
 use crate::why::{Profile, Why};
 use crate::{Rendered, Run, analysis, clients, csv, escape, markdown, rows, search};
 
@@ -25,15 +25,15 @@ const CELLS_MAX: usize = 12;
 
 /// Renders a run. The same values give the same bytes.
 pub fn render(run: &Run) -> Rendered {
-    let reckoned = view::reckon(run);
+    let computed = view::compute(run);
     Rendered {
-        answer_txt: answer_text(&reckoned.view),
-        document_md: document(&reckoned.view, &run.analysis),
-        appendix_md: appendix(&reckoned.view),
-        pictures: pictures(&reckoned.view),
-        index_html: page(&reckoned.view, &run.analysis),
-        summary_json: summary(run, &reckoned),
-        summary_csv: csv::csv(&reckoned.cells),
+        answer_txt: answer_text(&computed.view),
+        document_md: document(&computed.view, &run.analysis),
+        appendix_md: appendix(&computed.view),
+        pictures: pictures(&computed.view),
+        index_html: page(&computed.view, &run.analysis),
+        summary_json: summary(run, &computed),
+        summary_csv: csv::csv(&computed.cells),
     }
 }
 
@@ -73,7 +73,7 @@ pub fn plot_svg(run: &Run, plot: Plot) -> String {
 
 /// The same with its title; `None` where there is none.
 pub fn alone(run: &Run, plot: Plot) -> Option<(String, String)> {
-    let cells = view::reckon(run).cells;
+    let cells = view::compute(run).cells;
     let groups = groups(&cells).into_iter();
     let groups = groups.map(|group| (group.cells(&cells), group));
     let of = match most(groups, |(own, _)| measured(own)) {
@@ -94,7 +94,7 @@ pub fn alone(run: &Run, plot: Plot) -> Option<(String, String)> {
 }
 
 /// The templates. They are part of the program: that they are sound is for its tests to show.
-fn templates() -> Environment<'static> {
+pub fn templates() -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     let syntax = SyntaxConfig::builder()
@@ -108,6 +108,7 @@ fn templates() -> Environment<'static> {
         ("document.md", include_str!("templates/document.md")),
         ("appendix.md", include_str!("templates/appendix.md")),
         ("page.html", include_str!("templates/page.html")),
+        ("load.html", include_str!("templates/load.html")),
         ("plot.svg", include_str!("templates/plot.svg")),
     ] {
         environment
@@ -117,7 +118,8 @@ fn templates() -> Environment<'static> {
     environment
 }
 
-fn fill(environment: &Environment<'_>, name: &str, values: Value) -> String {
+/// Fills one of [`templates`] in.
+pub fn fill(environment: &Environment<'_>, name: &str, values: Value) -> String {
     let template = environment
         .get_template(name)
         .expect("a template of this program");
@@ -126,11 +128,13 @@ fn fill(environment: &Environment<'_>, name: &str, values: Value) -> String {
         .expect("a template that fits the view")
 }
 
-fn safe(text: String) -> Value {
+/// Text that goes through as it is.
+pub fn safe(text: String) -> Value {
     Value::from_safe_string(text)
 }
 
-fn svg(environment: &Environment<'_>, picture: &Picture, alone: bool) -> String {
+/// A picture within a page, or `alone`.
+pub fn svg(environment: &Environment<'_>, picture: &Picture, alone: bool) -> String {
     let style = safe(format!(
         "{}{}",
         include_str!("templates/plot.css"),
@@ -462,7 +466,7 @@ fn cells_of(seen: &Seen) -> String {
     words.join("; ")
 }
 
-fn summary(run: &Run, reckoned: &Reckoned) -> String {
+fn summary(run: &Run, computed: &ComputedRun) -> String {
     #[derive(Serialize)]
     struct Summary<'a> {
         schema: u32,
@@ -500,16 +504,16 @@ fn summary(run: &Run, reckoned: &Reckoned) -> String {
         blocks: run.plan.blocks,
         quick: run.plan.quick,
         reference: run.plan.reference.as_deref(),
-        verdict: reckoned.view.verdict,
-        answer: answer_lines(&reckoned.view),
-        resolutions: crate::claims::resolutions(&run.plan, &reckoned.cells),
-        cells: &reckoned.cells,
-        programs: reckoned.programs.as_ref(),
-        clients: reckoned.steps.as_deref().map(|steps| Clients { steps }),
-        cross_checks: &reckoned.cross_checks,
-        published: &reckoned.published,
-        findings: &reckoned.findings,
-        not_run: &reckoned.view.not_run,
+        verdict: computed.view.verdict,
+        answer: answer_lines(&computed.view),
+        resolutions: crate::claims::resolutions(&run.plan, &computed.cells),
+        cells: &computed.cells,
+        programs: computed.programs.as_ref(),
+        clients: computed.steps.as_deref().map(|steps| Clients { steps }),
+        cross_checks: &computed.cross_checks,
+        published: &computed.published,
+        findings: &computed.findings,
+        not_run: &computed.view.not_run,
     };
     let json = serde_json::to_string_pretty(&summary).expect("plain values with string keys");
     json + "\n"

@@ -108,12 +108,12 @@ pub fn reproduced(original: &Run, again: &Run) -> Reproduction {
 
 /// All ratios of a run by what they are about. Copies of a baseline claim nothing.
 fn ratios(run: &Run) -> BTreeMap<(String, &'static str), RatioFigure> {
-    let reckoned = view::reckon(run);
+    let computed = view::compute(run);
     let mut all = BTreeMap::new();
     let mut add = |what: String, metric: &'static str, ratio: &RatioFigure| {
         all.insert((what, metric), ratio.clone());
     };
-    for cell in reckoned.cells.iter().filter(|cell| !cell.is_copy) {
+    for cell in computed.cells.iter().filter(|cell| !cell.is_copy) {
         let what = |ratio: &RatioFigure| format!("{} against {}", cell.cell, ratio.reference_cell);
         if let Some(ratio) = &cell.ratio {
             add(what(ratio), Metric::RATE.key, ratio);
@@ -131,7 +131,7 @@ fn ratios(run: &Run) -> BTreeMap<(String, &'static str), RatioFigure> {
             add(what(ratio), "cpu_client", ratio);
         }
     }
-    if let Some(across) = &reckoned.programs {
+    if let Some(across) = &computed.programs {
         for effect in &across.effects {
             let (name, value, base) = (&effect.setting, &effect.value, &effect.base);
             let place = effect
@@ -155,7 +155,7 @@ fn ratios(run: &Run) -> BTreeMap<(String, &'static str), RatioFigure> {
             );
         }
     }
-    for step in reckoned.steps.iter().flatten() {
+    for step in computed.steps.iter().flatten() {
         add(
             format!(
                 "{} against {}: more {}",

@@ -2,7 +2,7 @@
 //! repeat it, limits.
 
 use prony_base::counted;
-use prony_record::{Plan, Source, Trial};
+use prony_record::{Cores, Plan, Source, Trial};
 use prony_stats::{median, sorted};
 use serde::Serialize;
 
@@ -25,6 +25,33 @@ pub struct Fact {
     pub name: String,
     /// Its value.
     pub value: String,
+}
+
+/// What cores are for, and which these are.
+fn by_role<'a>(plan: &'a Plan, kinds: &Kinds) -> Vec<(&'static str, &'a [u32])> {
+    let around = !plan.backings.is_empty() || !plan.fronts.is_empty();
+    let own = match around {
+        true => "cores of the subject and what is around it",
+        false => "cores of the subject",
+    };
+    let other = match (kinds.servers, kinds.clients) {
+        (true, false) => "cores of the generator",
+        (false, true) => "cores of the peer",
+        _ => "cores of generator and peer",
+    };
+    let Cores {
+        subject,
+        generator,
+        lab,
+    } = &plan.cores;
+    let mut roles = vec![(own, &**subject)];
+    if !kinds.only_programs() {
+        roles.push((other, generator));
+    }
+    if !lab.is_empty() {
+        roles.push(("cores of the sampler", lab));
+    }
+    roles
 }
 
 /// The machine and the software, what is not known left out.
@@ -62,19 +89,8 @@ pub fn environment(run: &Run) -> Vec<Fact> {
     add("processor", e.cpu_model.clone());
     add("processors", processors);
     let kinds = Kinds::of(plan);
-    let around = !plan.backings.is_empty() || !plan.fronts.is_empty();
-    let own = match around {
-        true => "cores of the subject and what is around it",
-        false => "cores of the subject",
-    };
-    add(own, cores(&plan.cores.subject));
-    let other = match (kinds.servers, kinds.clients) {
-        (true, false) => "cores of the generator",
-        (false, true) => "cores of the peer",
-        _ => "cores of generator and peer",
-    };
-    if !kinds.only_programs() {
-        add(other, cores(&plan.cores.generator));
+    for (role, list) in by_role(plan, &kinds) {
+        add(role, cores(list));
     }
     add("memory", memory);
     add("kernel", e.kernel.clone());
@@ -183,7 +199,7 @@ pub fn method(run: &Run) -> Vec<String> {
     if kinds.servers {
         lines.push(clocks(&run.plan));
     }
-    lines.push(reckoned(run));
+    lines.push(of_figures(run));
     let ended = |note: &String| format!("{}.", note.trim_end_matches('.'));
     lines.extend(run.plan.notes.iter().map(ended));
     lines
@@ -204,10 +220,11 @@ fn apart(run: &Run) -> String {
     } else {
         ", some of them in a network namespace of their own"
     };
-    let pinned = if run.plan.cores.subject.is_empty() {
-        "nothing is pinned to cores"
-    } else {
-        "subject and generator each keep to their own cores"
+    let cores = &run.plan.cores;
+    let pinned = match (cores.subject.is_empty(), cores.lab.is_empty()) {
+        (true, _) => "nothing is pinned to cores",
+        (false, true) => "subject and generator each keep to their own cores",
+        (false, false) => "subject, generator and sampler each keep to their own cores",
     };
     format!(
         "Each trial starts fresh processes{place}; {pinned}. They talk over loopback. Before the load, \
@@ -302,7 +319,7 @@ fn clocks(plan: &Plan) -> String {
     )
 }
 
-fn reckoned(run: &Run) -> String {
+fn of_figures(run: &Run) -> String {
     let rows = run.plan.workloads.iter().any(|w| !w.rows.is_empty());
     let reference = match &run.plan.reference {
         Some(id) if rows => format!(
@@ -583,6 +600,21 @@ fn of_servers() -> [String; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cores_of_the_sampler_are_named_where_it_has_its_own() {
+        let mut run = Run::default();
+        run.plan.cores.subject = vec![0];
+        run.plan.cores.generator = vec![1];
+        let value = |run: &Run| {
+            let facts = environment(run).into_iter();
+            let mut own = facts.filter(|fact| fact.name == "cores of the sampler");
+            own.next().map(|fact| fact.value)
+        };
+        assert_eq!(value(&run), None);
+        run.plan.cores.lab = vec![2, 6];
+        assert_eq!(value(&run).as_deref(), Some("2, 6"));
+    }
 
     #[test]
     fn what_sampling_took_is_a_share_of_the_time_that_was_sampled() {

@@ -87,7 +87,11 @@ pub fn of_cells(cells: &[&CellFigures], reference: Option<&str>, notes: &Notes) 
         };
         grid = grid.figure(head, table::ratio);
     }
-    for metric in others {
+    // What older runs did not record is no column of dashes.
+    let is_there = |metric: &Metric| {
+        metric.key != Metric::READY.key || cells.iter().any(|c| (metric.value)(c).is_some())
+    };
+    for metric in others.into_iter().filter(is_there) {
         grid = grid.figure(metric.head(), move |cell| {
             notes.on(cell, metric.marks, metric.of_server(cell))
         });

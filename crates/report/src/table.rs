@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::figures::CellFigures;
 use crate::numbers::{self, NOTHING};
-use crate::ratio::RatioFigure;
+use crate::ratio::{BY_BOUND, BY_COPY, RatioFigure};
 
 /// One table.
 #[derive(Clone, Debug, Serialize)]
@@ -227,8 +227,13 @@ pub fn of_ratio(
     if ratio.blocks > 1 {
         entry.below = format!("{}–{}", show(ratio.low), show(ratio.high));
     }
-    if ratio.conclusion == "no-difference-shown" {
-        entry.remark = "no difference shown";
-    }
+    entry.remark = match (ratio.conclusion, ratio.bound, ratio.unclaimed) {
+        ("no-difference-shown", ..) => "no difference shown",
+        (_, "at-least", _) => "at least",
+        (_, "at-most", _) => "at most",
+        (.., BY_BOUND) => "not claimed: a figure is a bound",
+        (.., BY_COPY) => "not claimed: a copy differs",
+        _ => entry.remark,
+    };
     entry
 }

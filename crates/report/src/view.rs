@@ -65,7 +65,7 @@ pub struct View {
 }
 
 /// The figures and findings of a run, and the document that they make.
-pub struct Reckoned {
+pub struct ComputedRun {
     /// Findings by cell.
     pub findings: Vec<Finding>,
     /// Figures by cell.
@@ -83,7 +83,7 @@ pub struct Reckoned {
 }
 
 /// Computes everything from the records.
-pub fn reckon(run: &Run) -> Reckoned {
+pub fn compute(run: &Run) -> ComputedRun {
     let why = why::why(run);
     let run = &*why::measured(run);
     let records = Records::new(&run.plan, &run.trials);
@@ -121,7 +121,7 @@ pub fn reckon(run: &Run) -> Reckoned {
         limits: sections::limits(run),
         version: run.environment.prony_version.clone(),
     };
-    Reckoned {
+    ComputedRun {
         findings,
         cells,
         programs: across,

@@ -17,7 +17,7 @@
 //!   interval, and nothing is claimed ([`summarise`], [`compare`]);
 //! - ratios go to a declared reference: [`compare`] takes pairs of one block and knows no winner;
 //! - how small a difference a run could have told is said by [`detectable`], of what the blocks left over;
-//! - how a time is best spent on blocks and windows is said of a pilot ([`Design`]);
+//! - how a time is best spent on blocks and windows is said of a pilot ([`Design`]), and how long to warm up ([`settling`](settling()));
 //! - what was not interleaved is compared with the variance between sessions, and not at all without a
 //!   history of them ([`compare_sessions`], [`change_points`]);
 //! - where the values stand in two groups there is no interval ([`two_modes`]);
@@ -45,12 +45,14 @@ mod changes;
 mod compare;
 mod little;
 mod modes;
+mod over_seconds;
 mod power;
 mod quantile;
 mod scaling;
 mod search;
 mod seconds;
 mod sessions;
+mod settling;
 mod special;
 mod steady;
 mod summary;
@@ -62,6 +64,7 @@ pub use changes::{CHANGE_SESSIONS_MIN, ChangePoint, change_points};
 pub use compare::{Comparison, Conclusion, compare, compare_at, simultaneous};
 pub use little::in_flight;
 pub use modes::{TwoModes, two_modes};
+pub use over_seconds::{ratio_over_seconds, share_over_seconds};
 pub use power::{POWER, detectable, pooled_deviation};
 pub use quantile::{median, quantile, sorted};
 pub use scaling::{
@@ -74,6 +77,7 @@ pub use seconds::{
     seconds, whole_seconds,
 };
 pub use sessions::{SESSION_DEGREES_MIN, SessionComparison, chance, compare_sessions};
+pub use settling::{SETTLING_SLICES_MIN, Settling, settling};
 pub use special::{normal_quantile, t_distribution, t_quantile};
 pub use steady::{Freeze, SLICES_MIN, Steadiness, freeze, steadiness};
 pub use summary::{Spread, SpreadKind, Summary, Warning, summarise};

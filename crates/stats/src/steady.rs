@@ -10,7 +10,7 @@ const TOLERANCE: f64 = 0.10;
 /// Slices under half the median, as a share, up to which the window is steady.
 const STALLED_MAX: f64 = 0.05;
 /// The noise of the slices alone moves their thirds apart; so many standard errors of that are no drift.
-const NOISE_SIGMAS: f64 = 3.0;
+pub(crate) const NOISE_SIGMAS: f64 = 3.0;
 /// The median of n normal values has this times their deviation ÷ √n for its standard error (√(π/2)).
 const MEDIAN_TO_MEAN_ERROR: f64 = 1.253_314_137_315_500_3;
 /// The median absolute deviation of normal values times this is their standard deviation.
@@ -39,6 +39,21 @@ impl Steadiness {
     }
 }
 
+/// The robust coefficient of variation from slice to slice around `level`, whatever the drift: 1.4826 × median |difference of
+/// neighbours| ÷ √2 ÷ level. `None` with fewer than two.
+pub(crate) fn spread(counts: &[f64], level: f64) -> Option<f64> {
+    let steps: Vec<f64> = counts
+        .windows(2)
+        .map(|two| (two[1] - two[0]).abs())
+        .collect();
+    Some(MAD_TO_DEVIATION * median(&steps)? / std::f64::consts::SQRT_2 / level)
+}
+
+/// The standard error of the median of so many slices that scatter by `spread`, as a part of it.
+pub(crate) fn median_error(spread: f64, slices: usize) -> f64 {
+    MEDIAN_TO_MEAN_ERROR * spread / (slices as f64).sqrt()
+}
+
 /// Looks at the completions of slices of equal length. `None` with fewer than 6 slices or
 /// where at least half of them are empty: whether that is a freeze tells [`freeze`].
 pub fn steadiness(completed: &[u64]) -> Option<Steadiness> {
@@ -55,12 +70,8 @@ pub fn steadiness(completed: &[u64]) -> Option<Steadiness> {
         median(&counts[..third])?,
         median(&counts[counts.len() - third..])?,
     );
-    let steps: Vec<f64> = counts
-        .windows(2)
-        .map(|two| (two[1] - two[0]).abs())
-        .collect();
-    let spread = MAD_TO_DEVIATION * median(&steps)? / std::f64::consts::SQRT_2 / middle;
-    let error = MEDIAN_TO_MEAN_ERROR * spread * (2.0 / third as f64).sqrt();
+    let spread = spread(&counts, middle)?;
+    let error = median_error(spread, third) * std::f64::consts::SQRT_2;
     let stalled = counts.iter().filter(|&&n| n < middle / 2.0).count();
     Some(Steadiness {
         // A first third without any completion: as far from steady as can be said in a number.

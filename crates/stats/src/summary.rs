@@ -221,7 +221,7 @@ mod tests {
         }
     }
 
-    /// Reckoned by hand from the binomial: of eight the ends miss in 2 of 256, the next two in 18, so that 5 % is
+    /// Computed by hand from the binomial: of eight the ends miss in 2 of 256, the next two in 18, so that 5 % is
     /// 12.8 - 2 of these 16, 67.5 % of the way, and the ends lie 7 * 0.675 / (1 + 6 * 0.675) of theirs inwards.
     #[test]
     fn ends_between_two_values_lie_where_the_paper_says() {

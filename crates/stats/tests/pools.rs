@@ -12,7 +12,7 @@ use std::fs;
 use prony_base::Random;
 use prony_stats::{
     Comparison, Conclusion, POWER, Rate, SpreadKind, compare_at, detectable, median, simultaneous,
-    summarise,
+    summarise, t_quantile,
 };
 use prony_testkit::root;
 
@@ -210,6 +210,35 @@ fn visits_give_narrower_intervals_than_fresh_processes_in_the_same_time() {
             );
             let most = if server == "rust" { 0.75 } else { 0.5 };
             assert!(width <= most, "{server} {metric}: {width}");
+        }
+    }
+}
+
+/// What a trial with the defaults of an experiment takes: windows of 10 s after 2 s of warm-up. Five minutes have seven blocks of two
+/// servers and a copy.
+const DEFAULT_BLOCKS: usize = 7;
+
+/// At equal time, beside the defaults: half the width of an interval, of t and of the standard error.
+#[test]
+fn visits_give_narrower_intervals_than_windows_of_ten_seconds_in_the_same_time() {
+    let [_, (_, visits_blocks)] = METHODS;
+    let half = |pool: &Pool, metric: &str, blocks: usize| {
+        let quantile = t_quantile(0.975, (blocks - 1) as f64).expect("degrees");
+        quantile * deviation(&residuals(&pool[metric])) / (blocks as f64).sqrt()
+    };
+    for server in SERVERS {
+        let [default, visits] =
+            ["default", "visits"].map(|method| pool(&format!("{method}-{server}")));
+        for metric in METRICS {
+            let by_default = half(&default, metric, DEFAULT_BLOCKS);
+            let in_visits = half(&visits, metric, visits_blocks);
+            println!(
+                "{server}, {metric}: ±{:.2} % by default, ±{:.2} % in visits; {:.2} of the width",
+                100.0 * by_default,
+                100.0 * in_visits,
+                in_visits / by_default
+            );
+            assert!(in_visits < by_default, "{server} {metric}");
         }
     }
 }

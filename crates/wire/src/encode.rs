@@ -298,7 +298,7 @@ fn put_header(out: &mut Vec<u8>, header: &Header<'_>) -> Result<(), EncodeError>
     Ok(())
 }
 
-fn check_header(header: &Header<'_>) -> Result<(), EncodeError> {
+pub(crate) fn check_header(header: &Header<'_>) -> Result<(), EncodeError> {
     if !is_token(header.name.as_bytes()) {
         return Err(EncodeError::BadHeaderName);
     }

@@ -1,7 +1,7 @@
-//! HTTP/1.0 and HTTP/1.1 between bytes and values; and small JSON messages ([`json`]).
+//! HTTP/1.0 and HTTP/1.1 between bytes and values; frames and fields of HTTP/2 ([`http2`]); and small JSON messages ([`json`]).
 //!
 //! For: turning received bytes into requests or responses ([`RequestReader`],
-//! [`ResponseReader`]) and values into bytes to send ([`encode`]).
+//! [`ResponseReader`]) and values into bytes to send ([`encode`]); and the text of a URL into its parts (`url`).
 //! Not for: sockets, time-outs, clocks or storing bodies. Nothing here does
 //! I/O; the time of day is an argument ([`DateCache`]).
 //!
@@ -61,6 +61,7 @@ mod facts;
 pub mod fuzz;
 mod gather;
 mod headers;
+pub mod http2;
 pub mod json;
 mod limits;
 mod method;
@@ -68,6 +69,8 @@ mod range;
 mod request;
 mod response;
 mod status;
+#[cfg(feature = "url")]
+pub mod url;
 
 pub use body::{End, Framing};
 pub use date::DateCache;

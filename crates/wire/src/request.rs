@@ -7,6 +7,7 @@ use crate::body::{Body, Step};
 use crate::facts::{Codings, Facts, name_fault, split_first_line};
 use crate::gather::{Gather, Gathered, end_of_head};
 use crate::headers::is_token_byte;
+use crate::http2::PREFACE;
 use crate::{End, Error, Framing, HEADERS_CAP, Headers, Limit, Limits, Method, Version};
 
 /// The head of a request.
@@ -218,6 +219,26 @@ impl RequestReader {
         let is_line_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
         let start = bytes.iter().position(|byte| !is_line_end(byte));
         start.is_some_and(|start| bytes[start..].starts_with(b"HEAD "))
+    }
+
+    /// The bytes from there on where the first line of HTTP/2's preface was refused, if that is what was refused: a
+    /// server that speaks HTTP/2 as well goes on with them. `input` as of
+    /// [`part_is_head_request`](RequestReader::part_is_head_request).
+    pub fn refused_preface(&self, input: &[u8]) -> Option<Vec<u8>> {
+        let State::Head = self.state else {
+            return None;
+        };
+        // Its first line and an empty one: what a request's head would be.
+        let first = &PREFACE[..18];
+        let held = self.gather.held();
+        if held.is_empty() {
+            return input.starts_with(first).then(|| input.to_vec());
+        }
+        // What is held ends with what it took of the input: all, or as much as a head may have.
+        let is_taken = |count: &usize| held.ends_with(&input[..*count]);
+        let taken = (1..=input.len().min(held.len())).rev().find(is_taken)?;
+        held.starts_with(first)
+            .then(|| [held, &input[taken..]].concat())
     }
 
     /// How many bytes of heads and trailers were searched or copied so far: at

@@ -1,7 +1,18 @@
 #!/bin/sh
-# Fills in nginx.conf.template and becomes nginx: start.sh DIR WORK HOST PORT THREADS PAYLOAD_BYTES
+# Fills in nginx.conf.template and becomes nginx:
+# start.sh DIR WORK HOST PORT THREADS PAYLOAD_BYTES [PROTOCOL CERTIFICATE KEY]
 set -eu
 dir=$1 work=$2 host=$3 port=$4 threads=$5 payload_bytes=$6
+
+# TLS as nginx has it: its usual ciphers, a cache of sessions that its workers share, and tickets.
+protocol= tls=
+case ${7-} in
+https) protocol=ssl ;;
+h2) protocol="ssl http2" ;;
+esac
+if [ -n "$protocol" ]; then
+    tls="ssl_certificate $8; ssl_certificate_key $9; ssl_protocols TLSv1.2 TLSv1.3; ssl_session_cache shared:tls:10m;"
+fi
 
 # One worker may have to hold every connection. nginx allocates the table at start, so no more than is
 # needed, and it warns where the table is larger than the limit on open files.
@@ -17,6 +28,7 @@ if [ "$(id -u)" = 0 ]; then user="user $(id -un) $(id -gn);"; fi
 
 sed -e "s|@USER@|$user|" -e "s|@WORK@|$work|g" -e "s|@HOST@|$host|" -e "s|@PORT@|$port|" \
     -e "s|@THREADS@|$threads|" -e "s|@CONNECTIONS@|$connections|" \
+    -e "s|@PROTOCOL@|$protocol|" -e "s|@TLS@|$tls|" \
     "$dir/nginx.conf.template" > "$work/nginx.conf"
 mkdir -p "$work/temp" "$work/pages"
 cat > "$work/pages/hello_world.html" <<'END'

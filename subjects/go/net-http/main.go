@@ -51,6 +51,9 @@ func handleHello(w http.ResponseWriter, _ *http.Request) {
 func main() {
 	host := flag.String("host", "127.0.0.1", "address to listen on")
 	port := flag.Int("port", 0, "port to listen on")
+	certificate := flag.String("certificate", "", "file with the certificate of TLS; without it there is none")
+	key := flag.String("key", "", "file with its key")
+	h2c := flag.Bool("h2c", false, "speak HTTP/2 without TLS, beside HTTP/1.1")
 	flag.Parse()
 
 	mux := http.NewServeMux()
@@ -63,11 +66,23 @@ func main() {
 		IdleTimeout:       75 * time.Second,
 	}
 
+	if *h2c {
+		server.Protocols = new(http.Protocols)
+		server.Protocols.SetHTTP1(true)
+		server.Protocols.SetUnencryptedHTTP2(true)
+	}
+
 	terminated, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	failed := make(chan error, 1)
 	// The backlog is net.core.somaxconn: Go's listeners always ask for that.
-	go func() { failed <- server.ListenAndServe() }()
+	go func() {
+		if *certificate != "" {
+			failed <- server.ListenAndServeTLS(*certificate, *key)
+		} else {
+			failed <- server.ListenAndServe()
+		}
+	}()
 
 	select {
 	case err := <-failed:

@@ -2,6 +2,7 @@
 'use strict';
 
 const cluster = require('node:cluster');
+const { readFileSync } = require('node:fs');
 const { parseArgs } = require('node:util');
 const fastify = require('fastify');
 
@@ -13,6 +14,9 @@ const { values: args } = parseArgs({
     host: { type: 'string', default: '127.0.0.1' },
     port: { type: 'string' },
     threads: { type: 'string', default: '1' },
+    certificate: { type: 'string' },
+    key: { type: 'string' },
+    http2: { type: 'boolean', default: false },
   },
 });
 
@@ -24,8 +28,17 @@ const ping = {
   },
 };
 
+// Nothing without a certificate; with one TLS, and HTTP/2 beside HTTP/1.1 where it is asked for.
+function protocol() {
+  if (!args.certificate) return {};
+  const https = { cert: readFileSync(args.certificate), key: readFileSync(args.key) };
+  if (!args.http2) return { https };
+  return { http2: true, https: { ...https, allowHTTP1: true } };
+}
+
 function createApp() {
   const app = fastify({
+    ...protocol(),
     logger: { level: 'warn' },
     keepAliveTimeout: KEEP_ALIVE_MS,
     // A sequence that is a string is wrong, not a number in disguise.

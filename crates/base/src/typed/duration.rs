@@ -2,23 +2,32 @@
 
 use crate::Nanos;
 
-/// Reads a length of time. For use as a clap value parser.
+/// Reads a length of time, of one part or of several (`1m30s`). For use as a clap value parser.
 pub fn parse(text: &str) -> Result<Nanos, String> {
     let wrong = || format!("`{text}` is not a length of time: write it as 500ms, 10s, 2m or 1h");
-    let digits = text
-        .find(|c: char| c != '.' && !c.is_ascii_digit())
-        .unwrap_or(text.len());
-    let number: f64 = text[..digits].parse().map_err(|_| wrong())?;
-    let unit_ns = match &text[digits..] {
-        "ns" => 1.0,
-        "us" => 1e3,
-        "ms" => 1e6,
-        "" | "s" => 1e9,
-        "m" => 60e9,
-        "h" => 3_600e9,
-        _ => return Err(wrong()),
-    };
-    let length = number * unit_ns;
+    let (mut length, mut rest, mut last_ns) = (0.0, text, f64::INFINITY);
+    while !rest.is_empty() || length == 0.0 && last_ns.is_infinite() {
+        let is_digit = |c: char| c == '.' || c.is_ascii_digit();
+        let (digits, after) = rest.split_at(rest.find(|c| !is_digit(c)).unwrap_or(rest.len()));
+        let (unit, after) = after.split_at(after.find(is_digit).unwrap_or(after.len()));
+        let number: f64 = digits.parse().map_err(|_| wrong())?;
+        let unit_ns = match unit {
+            "ns" => 1.0,
+            "us" | "µs" => 1e3,
+            "ms" => 1e6,
+            // Seconds need no unit where they are all that there is.
+            "" if last_ns.is_infinite() => 1e9,
+            "s" => 1e9,
+            "m" => 60e9,
+            "h" => 3_600e9,
+            _ => return Err(wrong()),
+        };
+        if unit_ns >= last_ns {
+            return Err(wrong());
+        }
+        length += number * unit_ns;
+        (rest, last_ns) = (after, unit_ns);
+    }
     if !length.is_finite() || length > 1e9 * 86_400.0 * 365.0 {
         return Err(format!("`{text}` is longer than a year"));
     }
@@ -65,6 +74,8 @@ mod tests {
         assert_eq!(read("1h"), Nanos::from_secs(3_600));
         assert_eq!(read("1.5s"), Nanos::from_millis(1_500));
         assert_eq!(read("250us"), Nanos::from_micros(250));
+        assert_eq!(read("1m30s"), Nanos::from_secs(90));
+        assert_eq!(read("1h0m1.5s"), Nanos::from_millis(3_601_500));
     }
 
     #[test]
@@ -79,6 +90,10 @@ mod tests {
             "NaN",
             "inf",
             "1e9s",
+            "1s1m",
+            "1m1m",
+            "1m30",
+            "30s5",
             "99999999999h",
         ] {
             assert!(parse(wrong).is_err(), "{wrong}");

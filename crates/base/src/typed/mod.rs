@@ -2,5 +2,6 @@
 
 pub mod duration;
 pub mod rate;
+pub mod requirement;
 pub mod share;
 pub mod size;

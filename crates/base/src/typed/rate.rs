@@ -18,6 +18,11 @@ pub fn parse(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Reads a rate a second; 0, too.
+pub fn number_of(text: &str) -> Result<f64, String> {
+    parse_any(text)
+}
+
 /// The same, where 0 is a pause.
 fn parse_any(text: &str) -> Result<f64, String> {
     let wrong = || format!("`{text}` is not a rate: write it as 1000, 0.5, 2.5k or 1M, a second");

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anyhow::{Context as _, bail};
 use prony_base::Nanos;
 use prony_bench::client::{ClientBenchError, ClientDone, ClientOrder, run as ask};
-use prony_load::prepare::Url;
+use prony_load::prepare::LoadUrl;
 
 use super::figures::{grouped, write_line};
 use super::words::ClientWords;
@@ -48,7 +48,7 @@ fn ending(words: &ClientWords, done: &ClientDone) -> Ending {
 }
 
 fn resolve(words: &ClientWords) -> anyhow::Result<ClientOrder> {
-    let url = Url::parse(&words.url)?;
+    let url = LoadUrl::parse(&words.url)?.plain()?;
     let address = url.resolve()?;
     prony_lab::target::check(&url.host, &[address.ip()], words.yes_i_own_this_host)?;
     let connections = if words.per_thread {

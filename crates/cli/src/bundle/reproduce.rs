@@ -236,22 +236,24 @@ fn run_words(
             plan.command
         );
     };
-    let own = Home::find()?;
+    let own = Home::find(&mut std::io::sink())?;
     let quick = was.quick || words.quick;
     Ok(RunWords {
         experiment: experiment(manifest, source)?,
         quick,
         blocks: words.blocks.or(was.blocks),
         duration: words.duration.or(was.duration),
+        warmup: was.warmup,
         only: was.only,
         visits: was.visits,
+        cores: words.cores.clone().or(was.cores),
         seed: was.seed,
         out: Some(out.join(RUN)),
-        home: Some(Home {
-            subjects: source.join("subjects"),
-            cache: out.join(CACHE),
-            prony: own.prony,
-        }),
+        home: Some(Home::at(
+            source.join("subjects"),
+            out.join(CACHE),
+            own.prony,
+        )),
         ..RunWords::of(PathBuf::new())
     })
 }

@@ -41,7 +41,7 @@ pub struct Sources {
 
 /// Experiment and sources of a run.
 pub fn of(words: &BundleWords, plan: &Plan, environment: &Environment) -> anyhow::Result<Sources> {
-    let home = Home::find()?;
+    let home = Home::find(&mut std::io::sink())?;
     let root = home.subjects.parent().unwrap_or(&home.subjects).to_owned();
     let root = fs::canonicalize(&root).unwrap_or(root);
     let mut found = Sources::default();

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use prony_base::Nanos;
+use prony_record::Cores;
 
-use crate::typed::{blocks, window};
+use crate::typed::{blocks, cores, window};
 
 /// `prony bundle`
 #[derive(Debug, Args)]
@@ -54,6 +55,9 @@ pub struct ReproduceWords {
     /// Measured window of each trial, instead of the bundle's: 500ms, 10s, 2m, 1h
     #[arg(long, value_name = "T", value_parser = window)]
     pub duration: Option<Nanos>,
+    /// Cores of the subject / of the generator on this machine, instead of the bundle's: 0-3/4-7
+    #[arg(long, value_name = "CORES", value_parser = cores)]
+    pub cores: Option<Cores>,
     /// Folder for everything [default: runs/reproduced-NAME-NUMBER]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,

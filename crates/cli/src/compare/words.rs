@@ -11,18 +11,19 @@ use crate::typed::{blocks, budget, visits, window};
 /// `prony compare`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Two run directories of one experiment, which were not interleaved, are compared by how far sessions \
-     of one state lie apart in the other runs of their folder: six of one state, or as many of several. Without \
+    after_help = "Two run directories of one experiment were measured at different times. How much that alone changes \
+     is taken from the other runs of their folder: six of one state of the code, or as many of several. Without \
      them the figures are shown and nothing is claimed. With --log a run is compared with the newest entry of the \
      experiment's log that measured another state (`prony log`), and the whole log shows how far sessions lie \
-     apart, including runs whose directories are gone.\n\n--interleave starts both commands in turns, in each of \
-     the blocks, and claims what that allows. Its commands are those of an experiment's `cmd`: {port} stands for \
-     the port to listen on. Instead of a command, SUBJECT@REVISION names a folder with a subject.toml, under \
-     subjects/ or as a path, built and run as it was at a revision of the git repository around it, or, where it is \
-     built from a [source], of that one; SUBJECT alone is the folder as it lies there. It leaves a run directory \
-     like any other, and in this folder the experiment that it ran, which `prony run` takes.\n\nExit codes: 0 done; \
-     1 with --fail-on: a figure is certainly worse by more than that, or undecided with --inconclusive fail; 2 \
-     wrong usage or a bad file; 3 nothing could be compared; 130 interrupted.",
+     apart, including runs whose directories are gone.\n\n--interleave starts both commands in each block and \
+     measures them in turns. A command is like an experiment's `cmd`, without a shell: {port} stands for the port \
+     to listen on; a server that reads it from its environment is 'env PORT={port} ./server'. Instead of a \
+     command, SUBJECT@REVISION names a folder with a subject.toml, under subjects/ or as a path, built and run as \
+     it was at a revision of the git repository around it, or, where it is built from a [source], of that one; \
+     SUBJECT alone is the folder as it is now. It leaves a run directory like any other, and in this folder the \
+     experiment that it ran, which `prony run` takes.\n\nExit codes: 0 done; 1 with --fail-on: a figure is worse by \
+     more than that with 95 % confidence, or undecided with --inconclusive fail; 2 wrong usage or a bad file; 3 \
+     nothing could be compared; 130 interrupted.",
     override_usage = "prony compare [OPTIONS] BASELINE_DIR DIR\n       prony compare [OPTIONS] DIR\n       prony compare [OPTIONS] DIR --log EXPERIMENT\n       prony compare [OPTIONS] --interleave 'CMD_A' 'CMD_B'\n       prony compare [OPTIONS] --interleave SUBJECT@REV_A SUBJECT@REV_B"
 )]
 pub struct CompareWords {
@@ -81,7 +82,7 @@ pub struct CompareWords {
     /// Run directory [default: runs/compare-NUMBER]
     #[arg(long, value_name = "DIR", requires = "interleave")]
     pub out: Option<PathBuf>,
-    /// Exit with 1 if a figure is certainly worse by more than this: 5%, 0.05
+    /// Exit with 1 if a figure is worse by more than this with 95 % confidence: 5%, 0.05
     #[arg(long, value_name = "PERCENT", value_parser = share::parse)]
     pub fail_on: Option<f64>,
     /// How to exit if --fail-on can be neither confirmed nor ruled out

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use percent_encoding::percent_decode;
-use url::Url;
+use prony_wire::url::Url;
 
 /// The longest name in bytes: the system's 255, less what is hung on while it is not whole.
 pub const NAME_BYTES_MAX: usize = 240;

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
 use prony_base::Nanos;
-use prony_http::client::stray_control;
-use url::Url;
+use prony_wire::url::{self, Url, UrlError};
 
 use super::checksum::Checksum;
 use super::file::{is_device, mark_of, part_of};
@@ -147,17 +146,13 @@ fn listed(path: &Path) -> anyhow::Result<Vec<String>> {
 
 fn job(text: &str, words: &FetchWords) -> anyhow::Result<Job> {
     let wrong = |why: &dyn std::fmt::Display| anyhow!("`{text}` cannot be fetched: {why}");
-    if let Some(why) = stray_control(text) {
-        let shown = text.escape_debug();
-        bail!("`{shown}` cannot be fetched: {why}");
-    }
-    let url = Url::parse(text).map_err(|error| match error {
-        url::ParseError::RelativeUrlWithoutBase => wrong(&"begin it with http:// or https://"),
+    let url = url::read(text).map_err(|error| match error {
+        UrlError::Control { .. } => {
+            let shown = text.escape_debug();
+            anyhow!("`{shown}` cannot be fetched: {error}")
+        }
         other => wrong(&other),
     })?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(wrong(&"only http:// and https:// can be"));
-    }
     let to = match &words.output {
         Some(path) if path == Path::new("-") => To::Stdout,
         Some(path) if is_device(path) => To::Device(path.clone()),

@@ -15,7 +15,7 @@ pub fn of(outcome: &LoadResult, allow_failures: bool) -> Ending {
         .is_some_and(|arrivals| arrivals.generator_short);
     if outcome.interrupted {
         Ending::Interrupted
-    } else if answered(report) == 0 || report.unsent > 0 || short {
+    } else if answered(report) + wrong(report) == 0 || report.unsent > 0 || short {
         Ending::Invalid
     } else if failed(report) > 0 && !allow_failures {
         Ending::Failed
@@ -27,6 +27,11 @@ pub fn of(outcome: &LoadResult, allow_failures: bool) -> Ending {
 /// Answers of the whole run, in the window and after it.
 fn answered(report: &LoadReport) -> u64 {
     report.counts.completed + report.counts.drained
+}
+
+/// Answers of the window that came and were not the expected ones.
+fn wrong(report: &LoadReport) -> u64 {
+    report.counts.failed.wrong_answer + report.counts.failed.check
 }
 
 /// Requests of the whole run that have no right answer, among them those that were to start and never did.
@@ -65,6 +70,7 @@ mod tests {
             report,
             histogram: Histogram::default(),
             trace: Vec::new(),
+            failed_answers: Vec::new(),
             fallback: None,
             interrupted: false,
         };
@@ -90,6 +96,18 @@ mod tests {
         let only = |o: &mut LoadResult| {
             o.report.counts.unexpected_status = 990;
             o.report.counts.acknowledged = 0;
+        };
+        assert_eq!(ended(only), Ending::Failed);
+    }
+
+    #[test]
+    fn a_run_of_nothing_but_failed_checks_was_done() {
+        let only = |o: &mut LoadResult| {
+            o.report.counts = Counts {
+                sent: 10,
+                ..Counts::default()
+            };
+            o.report.counts.failed.check = 10;
         };
         assert_eq!(ended(only), Ending::Failed);
     }

@@ -75,46 +75,10 @@ pub fn timestamps(words: &LoadWords) -> Timestamps {
     }
 }
 
-/// A rate as it is read: `1000 requests/s`, `0.5 requests/s`.
-fn a_second(rate_per_s: f64) -> String {
-    format!("{rate_per_s} requests/s")
-}
-
-/// What was asked for, in words; `None` for a closed loop without think time, of which there is nothing to say.
-pub fn asked(pace: &Pace) -> Option<String> {
-    let spaced = |poisson: bool| if poisson { "poisson" } else { "constant" };
-    match pace {
-        Pace::Closed { think_ns: 0 } => None,
-        Pace::Closed { think_ns } => Some(format!(
-            "{} between answer and request",
-            prony_base::Nanos(*think_ns)
-        )),
-        Pace::Constant { rate_per_s } => {
-            Some(format!("{} ({})", a_second(*rate_per_s), spaced(false)))
-        }
-        Pace::Poisson { rate_per_s } => {
-            Some(format!("{} ({})", a_second(*rate_per_s), spaced(true)))
-        }
-        Pace::Stages { points, poisson } => {
-            let rates = || points.iter().map(|point| point.rate_per_s);
-            let (least, most) = (rates().reduce(f64::min)?, rates().reduce(f64::max)?);
-            let points = prony_base::counted(points.len(), "point");
-            Some(format!(
-                "{least} to {} in {points} ({})",
-                a_second(most),
-                spaced(*poisson)
-            ))
-        }
-        Pace::Times { times_ns } => Some(format!(
-            "at {}",
-            prony_base::counted(times_ns.len(), "recorded time")
-        )),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::Parser as _;
+    use prony_load::pace::described;
 
     use super::*;
     use crate::words::{Command, Words};
@@ -125,7 +89,7 @@ mod tests {
             .expect("words")
             .command
         {
-            Command::Load(words) => words,
+            Command::Load(words) => *words,
             other => panic!("{other:?}"),
         }
     }
@@ -213,7 +177,7 @@ mod tests {
 
     #[test]
     fn what_was_asked_for_is_said_in_words() {
-        let said = |line: &str| asked(&pace(&words(line)).expect("a pace"));
+        let said = |line: &str| described(&pace(&words(line)).expect("a pace"));
         assert_eq!(said(""), None);
         assert_eq!(
             said("--think 10ms").as_deref(),
@@ -228,6 +192,6 @@ mod tests {
         let times = Pace::Times {
             times_ns: vec![1, 2],
         };
-        assert_eq!(asked(&times).as_deref(), Some("at 2 recorded times"));
+        assert_eq!(described(&times).as_deref(), Some("at 2 recorded times"));
     }
 }

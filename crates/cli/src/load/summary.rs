@@ -4,10 +4,8 @@
 use std::fmt::Write as _;
 
 use prony_base::{Nanos, PerSecond, counted};
-use prony_load::{LoadReport, LoadResult, LoadSpec};
-use prony_record::{LatencyNs, LatencyOrigin, NEVER};
-
-use super::pace;
+use prony_load::{LoadReport, LoadResult, LoadSpec, pace};
+use prony_record::{LatencyNs, LatencyOrigin, NEVER, RequestOrder};
 
 /// The two lines before a run.
 pub fn heading(spec: &LoadSpec) -> String {
@@ -19,11 +17,30 @@ pub fn heading(spec: &LoadSpec) -> String {
         counted(spec.threads, "thread"),
         counted(spec.connections, "connection"),
     );
-    let asked = pace::asked(&spec.pace).map_or_else(String::new, |asked| format!(", {asked}"));
+    let asked = pace::described(&spec.pace).map_or_else(String::new, |asked| format!(", {asked}"));
+    let depth = match (spec.http2, spec.depth) {
+        (true, depth) => format!(" of HTTP/2, {} each", counted(depth.max(1), "stream")),
+        (false, 0..=1) => String::new(),
+        (false, depth) => format!(", {} outstanding on each", counted(depth, "request")),
+    };
     format!(
-        "Running {what} @ {}\n  {threads} and {connections}{asked}\n",
-        spec.target.url
+        "Running {what} @ {}{}\n  {threads} and {connections}{depth}{asked}\n",
+        spec.target.url,
+        several(spec)
     )
+}
+
+/// How many requests are sent, and in which order, where it is more than one.
+fn several(spec: &LoadSpec) -> String {
+    let requests = match spec.sequence.len() {
+        0 => spec.requests.len(),
+        length => length,
+    };
+    match spec.order {
+        _ if spec.requests.len() == 1 => String::new(),
+        RequestOrder::Random => format!(", any of {requests} requests"),
+        RequestOrder::InTurn | RequestOrder::BySlot => format!(", {requests} requests in turn"),
+    }
 }
 
 /// The lines after a run.
@@ -35,7 +52,11 @@ pub fn text(outcome: &LoadResult, whole: bool) -> String {
     let _ = delays(&mut text, report, whole);
     let _ = hidden(&mut text, report, whole);
     let _ = open_loop(&mut text, report);
+    let _ = sources(&mut text, report);
     let _ = totals(&mut text, report);
+    let _ = streams(&mut text, report);
+    let _ = continued(&mut text, report);
+    let _ = handshakes(&mut text, report);
     let _ = accounts(&mut text, report);
     if outcome.interrupted {
         let _ = writeln!(
@@ -57,7 +78,12 @@ pub fn shown(ns: u64) -> String {
 fn latency(text: &mut String, report: &LoadReport, whole: bool) -> std::fmt::Result {
     let latency = &report.latency_ns;
     if latency.count == latency.infinite {
-        return writeln!(text, "  No answers: there is no latency");
+        let failed = &report.counts.failed;
+        let why = match failed.check + failed.wrong_answer {
+            0 => "No answers",
+            _ => "No expected answers",
+        };
+        return writeln!(text, "  {why}: there is no latency");
     }
     let (mean, stdev) = (Nanos(latency.mean as u64), Nanos(latency.stdev as u64));
     writeln!(text, "  Latency      Mean     Stdev       Min       Max")?;
@@ -212,6 +238,23 @@ fn hidden(text: &mut String, report: &LoadReport, whole: bool) -> std::fmt::Resu
     Ok(())
 }
 
+/// That each row of the data was used, and what was redirected.
+fn sources(text: &mut String, report: &LoadReport) -> std::fmt::Result {
+    if report.data_ended {
+        let why = "The data ended: each of its rows was used once, and the run ended with the last";
+        writeln!(text, "  {why}")?;
+    }
+    let redirects = ["301", "302", "303", "307", "308"];
+    let redirected = redirects.iter().filter_map(|code| report.status.get(*code));
+    match redirected.sum::<u64>() {
+        0 => Ok(()),
+        count => writeln!(
+            text,
+            "  Redirects: {count}, counted as answers and not followed"
+        ),
+    }
+}
+
 /// What became of a schedule.
 fn open_loop(text: &mut String, report: &LoadReport) -> std::fmt::Result {
     if report.unsent > 0 {
@@ -225,7 +268,7 @@ fn open_loop(text: &mut String, report: &LoadReport) -> std::fmt::Result {
         return Ok(());
     };
     let drawn = PerSecond::of(arrivals.in_window, Nanos(report.window_ns)).0;
-    let asked = pace::asked(&report.pace).unwrap_or_default();
+    let asked = pace::described(&report.pace).unwrap_or_default();
     let completed = report.rate_per_s;
     writeln!(
         text,
@@ -261,9 +304,17 @@ fn totals(text: &mut String, report: &LoadReport) -> std::fmt::Result {
             .iter()
             .map(|(code, count)| format!("{code} × {count}"))
             .collect();
+        // Of the statuses that --expect-status names, wrk's words may not be true.
+        let is_usual = |code: &&String| code.starts_with('2') || code.starts_with('3');
+        let usual = report.status.keys().filter(is_usual);
+        let usual: u64 = usual.map(|code| report.status[code]).sum();
+        let name = match report.completed - usual == report.counts.unexpected_status {
+            true => "Non-2xx or 3xx responses",
+            false => "Unexpected status",
+        };
         writeln!(
             text,
-            "  Non-2xx or 3xx responses: {} (status: {})",
+            "  {name}: {} (status: {})",
             report.counts.unexpected_status,
             codes.join(", ")
         )?;
@@ -276,6 +327,10 @@ fn totals(text: &mut String, report: &LoadReport) -> std::fmt::Result {
             kinds("", &failed.by_kind()),
             kinds("connect ", &connects.by_kind())
         )?;
+    }
+    for of in report.checks.iter().filter(|of| of.failed > 0) {
+        let answers = counted(of.failed, "answer");
+        writeln!(text, "  Check failed: {} ({answers})", of.check)?;
     }
     if connects.system > 0 {
         let cause = "The system refused connections: is the limit on open files (`ulimit -n`) or on local ports reached?";
@@ -298,6 +353,73 @@ fn totals(text: &mut String, report: &LoadReport) -> std::fmt::Result {
     let transfer = PerSecond::of(report.received_bytes, Nanos(report.window_ns)).0;
     writeln!(text, "Requests/sec: {:>12.2}", report.rate_per_s)?;
     writeln!(text, "Transfer/sec: {:>12}", bytes(transfer))
+}
+
+/// Bodies that waited for a 100.
+fn continued(text: &mut String, report: &LoadReport) -> std::fmt::Result {
+    match report.continued {
+        None => Ok(()),
+        Some(count) => writeln!(
+            text,
+            "Continued:    {} sent after a 100",
+            match count {
+                1 => "1 body".to_owned(),
+                _ => format!("{count} bodies"),
+            }
+        ),
+    }
+}
+
+/// What a server of HTTP/2 did not allow.
+fn streams(text: &mut String, report: &LoadReport) -> std::fmt::Result {
+    let Some(allowed) = report.http2.and_then(|http2| http2.streams_max) else {
+        return Ok(());
+    };
+    if allowed >= u64::from(report.depth.max(1)) {
+        return Ok(());
+    }
+    let allowed = counted(allowed, "stream");
+    writeln!(
+        text,
+        "HTTP/2:       the server allowed {allowed} on a connection; {} were asked for",
+        report.depth
+    )
+}
+
+/// What TLS took, and what it said where it failed.
+fn handshakes(text: &mut String, report: &LoadReport) -> std::fmt::Result {
+    let Some(tls) = &report.tls else {
+        return Ok(());
+    };
+    if tls.full + tls.resumed > 0 {
+        let protocol = match tls.protocol.as_str() {
+            "" => String::new(),
+            protocol => format!(", {protocol}"),
+        };
+        writeln!(
+            text,
+            "TLS:          {}, {}{protocol}",
+            tls.version, tls.cipher
+        )?;
+        write!(
+            text,
+            "Handshakes:   {} full, {} resumed; 50% {}, 99% {}, after a connect of 50% {}, 99% {}",
+            tls.full,
+            tls.resumed,
+            shown(tls.handshake_ns.p50),
+            shown(tls.handshake_ns.p99),
+            shown(report.connect_ns.p50),
+            shown(report.connect_ns.p99)
+        )?;
+        match tls.in_window {
+            0 => writeln!(text)?,
+            _ => writeln!(text, "; {:.2}/s in the window", tls.rate_per_s)?,
+        }
+    }
+    match &tls.failure {
+        Some(failure) => writeln!(text, "TLS failed:   {failure} (the first failure)"),
+        None => Ok(()),
+    }
 }
 
 fn kinds(before: &str, failures: &[(&str, u64)]) -> String {
@@ -348,7 +470,7 @@ fn accounts(text: &mut String, report: &LoadReport) -> std::fmt::Result {
 }
 
 /// Bytes as wrk writes them: powers of 1024, two decimals.
-fn bytes(count: f64) -> String {
+pub fn bytes(count: f64) -> String {
     let mut value = count;
     for unit in ["B", "KB", "MB", "GB"] {
         if value < 1024.0 {
@@ -410,6 +532,7 @@ mod tests {
             ..LoadReport::default()
         };
         LoadResult {
+            failed_answers: Vec::new(),
             report,
             histogram: Histogram::default(),
             trace: Vec::new(),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 /// `prony log`
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(
     after_help = "Entries are the runs of the experiment, by their dates, newest last. In the document only what \
      stands between `<!-- prony:begin ID -->` and `<!-- prony:end ID -->` is generated; the rest is yours and stays \
@@ -15,7 +15,7 @@ use clap::Args;
      newest entry is slower than the state before; 2 wrong usage or a bad file."
 )]
 pub struct LogWords {
-    /// The experiment, a TOML file such as experiments/ping.toml
+    /// The experiment: a TOML file, or the name of one that comes with Prony, such as ping
     pub experiment: PathBuf,
     /// Write the log to this Markdown file, or bring it up to date
     #[arg(long, value_name = "FILE")]

@@ -18,9 +18,9 @@ use super::files::Files;
 #[command(
     after_help = "Writes .github/workflows/prony.yml, or .gitlab-ci-prony.yml for GitLab. The job builds the change \
      and its base, measures both in turns (about seven minutes), comments the answer and the table on the pull \
-     request, and fails if a figure is certainly worse by more than --fail-on. The last line of the comment says \
-     how small a difference it could have resolved.\n\nA runner that has no prony installs it from the repository \
-     that PRONY_GIT names, at the head of the file."
+     request, and fails if a figure is worse by more than --fail-on with 95 % confidence. The last line of the \
+     comment is the smallest difference that it would have found in 80 % of cases.\n\nA runner that has no prony \
+     installs it from the repository that PRONY_GIT names, at the head of the file."
 )]
 pub struct CiWords {
     /// Whose CI
@@ -42,7 +42,7 @@ pub struct CiWords {
     /// Path to request
     #[arg(long, value_name = "PATH", default_value = "/")]
     pub path: String,
-    /// Fail if a figure is certainly worse by more than this
+    /// Fail if a figure is worse by more than this with 95 % confidence
     #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = share::parse_positive)]
     pub fail_on: f64,
     /// Repository that prony is installed from where the runner has none

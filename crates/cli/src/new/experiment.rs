@@ -6,7 +6,7 @@ use anyhow::bail;
 use clap::Args;
 use prony_base::typed::rate;
 use prony_lab::experiment::{Experiment, Origin};
-use prony_lab::target::Target;
+use prony_lab::target;
 use serde_json::json;
 
 use super::files::Files;
@@ -20,7 +20,8 @@ const EXAMPLE_PATH: &str = "/hello";
 #[derive(Debug, Args)]
 #[command(
     after_help = "Writes NAME.toml in this folder. The command of a server runs in the folder of that file, without a \
-     shell; {port} stands for the port to listen on. Without --url, --cmd and --compare, Prony's own server is \
+     shell; {port} stands for the port to listen on; a server that reads it from its environment is \
+     'env PORT={port} ./server'. Without --url, --cmd and --compare, Prony's own server is \
      measured."
 )]
 pub struct ExperimentWords {
@@ -162,12 +163,8 @@ fn one(
     let or = |other: &str| path.unwrap_or(other).to_owned();
     Ok(match (url, cmd) {
         (Some(url), _) => {
-            let target = Target::parse(url)?;
-            let host = match target.host.contains(':') {
-                true => format!("[{}]", target.host),
-                false => target.host.clone(),
-            };
-            let base = quoted(&format!("http://{host}:{}", target.port));
+            let target = target::read(url)?;
+            let base = quoted(&target.origin());
             let subject = format!(
                 "[[subject]]\nname = \"mine\"\nurl = {base}   # it runs already; Prony neither starts nor pins it\n"
             );

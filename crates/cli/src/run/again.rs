@@ -13,6 +13,7 @@ pub fn resuming(words: &RunWords, dir: &Path) -> String {
     let mut all = vec![called_as()];
     all.extend(words.command());
     all.extend(words.json.then(|| "--json".to_owned()));
+    all.extend(words.open.then(|| "--open".to_owned()));
     all.extend(["--resume".to_owned(), dir.display().to_string()]);
     let quoted: Vec<String> = all.iter().map(|word| quoted(word)).collect();
     quoted.join(" ")

@@ -16,6 +16,11 @@ pub fn of_experiment(experiment: &Path) -> Option<CodeState> {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
+    of_folder(folder)
+}
+
+/// State of the repository around `folder`; `None` where there is none, or no git.
+pub fn of_folder(folder: &Path) -> Option<CodeState> {
     let said = git(folder, &["log", "-1", "--format=%H%n%s"])?;
     let text = String::from_utf8_lossy(&said);
     let mut lines = text.lines();

@@ -10,7 +10,7 @@ use super::code;
 use super::words::RunWords;
 
 /// Refuses a run into `docs/documents` that is quick, or of code that is not committed.
-pub fn check(words: &RunWords) -> anyhow::Result<()> {
+pub fn check(words: &RunWords, experiment: &Path) -> anyhow::Result<()> {
     let Some(dir) = words.out.as_ref().or(words.resume.as_ref()) else {
         return Ok(());
     };
@@ -18,7 +18,7 @@ pub fn check(words: &RunWords) -> anyhow::Result<()> {
     if words.dry_run || !is_kept(&here.join(dir)) {
         return Ok(());
     }
-    let code = code::of_experiment(&words.experiment);
+    let code = code::of_experiment(experiment);
     match refusal(words.quick, code.as_ref(), env!("PRONY_COMMIT")) {
         Some(why) => bail!("{}: {why}; give another --out", dir.display()),
         None => Ok(()),

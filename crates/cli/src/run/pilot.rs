@@ -1,10 +1,11 @@
 //! A run that is given a time, or a precision: a pilot first, which decides on blocks and windows, then the run.
 //!
 //! ```text
-//! pilot ──> how figures vary, what a trial costs ──> blocks and windows, said beforehand ──> run
+//! warm-up ──> pilot ──> how figures vary, what a trial costs ──> blocks and windows, said beforehand ──> run
 //! ```
 //!
-//! The pilot is a run of its own in the folder `pilot` of the run directory. Nothing of it is in any figure, and nothing
+//! The pilot is a run of its own in the folder `pilot` of the run directory, the trials that choose the warm-up one in
+//! `warm-up`. Nothing of it is in any figure, and nothing
 //! that the run finds ends it earlier or later.
 
 use std::path::Path;
@@ -17,8 +18,9 @@ use prony_record::{Plan, layout};
 use prony_report::pilot::{Pilot, pilot};
 use prony_stats::{Allocation, BLOCKS_INTERVAL_MIN};
 
-use super::words::RunWords;
-use super::{Course, beside, folder};
+use super::warm_up::{self, ChosenWarmUp};
+use super::words::{RunWords, percent, said, typed};
+use super::{Course, PER_TRIAL, beside, folder};
 use crate::report;
 use crate::{Ending, Streams};
 
@@ -52,12 +54,20 @@ pub fn run(
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Ending> {
     let dir = folder::choose(words)?;
+    let warmed = match warmed_up(words, aim, planned, &dir, streams)? {
+        Ok(warmed) => warmed,
+        Err(ending) => return Ok(ending),
+    };
+    let words = &RunWords {
+        warmup: warmed.length.or(words.warmup),
+        ..words.clone()
+    };
     let ending = first(words, planned, &dir, streams)?;
     if matches!(ending, Ending::Interrupted | Ending::Usage) {
         return Ok(ending);
     }
     let (run, _) = report::read(&dir.join(layout::PILOT))?;
-    let Some(pilot) = pilot(&run, cells_of_run(&run.plan, planned)) else {
+    let Some(mut pilot) = pilot(&run, cells_of_run(&run.plan, planned)) else {
         let document = dir.join(layout::PILOT).join(layout::DOCUMENT);
         writeln!(
             streams.err,
@@ -66,6 +76,7 @@ pub fn run(
         )?;
         return Ok(Ending::Invalid);
     };
+    pilot.spent_s += warmed.spent_s;
     let chosen = match choose(&pilot, aim, planned) {
         Ok(chosen) => chosen,
         Err(why) => {
@@ -95,7 +106,51 @@ pub fn run(
         out: Some(dir),
         ..fixed(words, planned)
     };
-    super::whole(&words, &Course::Chosen(note), streams)
+    let notes = [note, warmed.note];
+    let notes = notes.into_iter().filter(|note| !note.is_empty()).collect();
+    super::whole(&words, &Course::Chosen(notes), streams)
+}
+
+/// Looks at each cell of `planned` once, and chooses the warm-up. `Err` with how that ended, where the user ended it or nothing
+/// can be measured.
+fn warmed_up(
+    words: &RunWords,
+    aim: Aim,
+    planned: &Plan,
+    dir: &Path,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Result<ChosenWarmUp, Ending>> {
+    let from_the_start = match warm_up::trials(words, aim, planned, dir, PER_TRIAL) {
+        Ok(from_the_start) => from_the_start,
+        Err(chosen) => return Ok(Ok(chosen)),
+    };
+    writeln!(
+        streams.err,
+        "First each cell once from its first request on, for the length of the warm-up; it is in no result:"
+    )?;
+    let ending = unheard(&from_the_start, streams)?;
+    let there = dir.join(layout::WARM_UP);
+    // Where nothing can be measured there is no run either.
+    if matches!(ending, Ending::Interrupted | Ending::Usage) || !there.join(layout::PLAN).exists() {
+        return Ok(Err(ending));
+    }
+    let (run, _) = report::read(&there)?;
+    let Some(found) = prony_report::warm_up::warm_up(&run) else {
+        return Ok(Ok(ChosenWarmUp::default()));
+    };
+    let chosen = warm_up::decided(&found, Nanos(planned.warmup_ns));
+    writeln!(streams.err, "{}", chosen.note)?;
+    Ok(Ok(chosen))
+}
+
+/// A run that is in no result: its documents and progress are, its answer is not printed.
+fn unheard(words: &RunWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+    let mut unheard = Vec::new();
+    let mut quiet = Streams {
+        out: &mut unheard,
+        err: &mut *streams.err,
+    };
+    super::whole(words, &Course::Pilot, &mut quiet)
 }
 
 /// Runs the pilot itself, whose figures are no result.
@@ -113,12 +168,7 @@ fn first(
         ..fixed(words, planned)
     };
     writeln!(streams.err, "A pilot run first, which is in no result:")?;
-    let mut unheard = Vec::new();
-    let mut quiet = Streams {
-        out: &mut unheard,
-        err: &mut *streams.err,
-    };
-    super::whole(&of_pilot, &Course::Pilot, &mut quiet)
+    unheard(&of_pilot, streams)
 }
 
 /// `14 blocks with windows of 2s`, or `14 blocks with 10 visits of each server, 2s in all`.
@@ -166,26 +216,6 @@ fn cells_of_run(pilot: &Plan, planned: &Plan) -> usize {
     };
     let copies = planned.cells.iter().filter(|cell| is_copy(&cell.subject));
     pilot.cells.len() + copies.count()
-}
-
-fn said(aim: Aim) -> String {
-    match aim {
-        Aim::Budget(time) => format!("a budget of {}", typed(time)),
-        Aim::Precision(share) => format!("a precision of {}", percent(share)),
-    }
-}
-
-/// A budget as one would type it: `20m`, `90s`.
-fn typed(time: Nanos) -> String {
-    const MINUTE: Nanos = Nanos::from_secs(60);
-    match time.0 % MINUTE.0 {
-        0 if time > Nanos::ZERO => format!("{}m", time.0 / MINUTE.0),
-        _ => duration::typed(time),
-    }
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
 }
 
 fn choose(pilot: &Pilot, aim: Aim, planned: &Plan) -> Result<Allocation, String> {

@@ -165,7 +165,7 @@ fn verb(phase: Phase) -> &'static str {
 }
 
 /// `45 s`, `3 min 20 s`, `1 h 5 min`.
-fn minutes(length: Nanos) -> String {
+pub fn minutes(length: Nanos) -> String {
     let seconds = length.0.div_ceil(1_000_000_000);
     match seconds {
         0..60 => format!("{seconds} s"),

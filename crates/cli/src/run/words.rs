@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use clap::Args;
 use prony_base::Nanos;
 use prony_base::typed::{duration, share};
+use prony_lab::experiment::{Aim, cores as lists};
+use prony_record::Cores;
 
 use crate::home::Home;
-use crate::typed::{blocks, budget, visits, visits_typed, window};
+use crate::typed::{blocks, budget, cores, visits, visits_typed, warmup, window};
 
 /// The flag by which a user states that the target of the load is their own.
 pub const OWNED: &str = "--yes-i-own-this-host";
@@ -19,7 +21,7 @@ pub const OWNED: &str = "--yes-i-own-this-host";
 document.md with appendix.md and pictures/, and index.html. Prints the answer, and the paths of document.md and index.html."
 )]
 pub struct RunWords {
-    /// The experiment, a TOML file such as experiments/ping.toml
+    /// The experiment: a TOML file, or the name of one that comes with Prony, such as ping
     pub experiment: PathBuf,
     /// A quick look: fewer cells and blocks, no intervals and no ranking
     #[arg(long)]
@@ -33,6 +35,9 @@ pub struct RunWords {
     /// Measured window of each trial, instead of the experiment's: 500ms, 10s, 2m, 1h
     #[arg(long, value_name = "T", value_parser = window)]
     pub duration: Option<Nanos>,
+    /// Load before each window that is in no figure, the same for all cells, instead of the experiment's: 500ms, 5s
+    #[arg(long, value_name = "T", value_parser = warmup)]
+    pub warmup: Option<Nanos>,
     /// Keep the servers of a workload alive together and measure them in turns of this length, the others stopped: 200ms; off
     /// [default: 200ms with --budget and --precision, else off]
     #[arg(long, value_name = "T", value_parser = visits, conflicts_with = "resume")]
@@ -49,6 +54,10 @@ pub struct RunWords {
     /// from all figures
     #[arg(long)]
     pub profile: bool,
+    /// Cores of the subject / of the generator, instead of the experiment's, listed as for taskset: 0-3,8/4-7; with a third part
+    /// those of the lab's own sampler: 0-3/4-7/8
+    #[arg(long, value_name = "CORES", value_parser = cores)]
+    pub cores: Option<Cores>,
     /// Seed of everything random in the run, instead of the experiment's
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -64,6 +73,10 @@ pub struct RunWords {
     /// Print the figures as JSON instead of the paths of the documents; with --dry-run, the plan
     #[arg(long)]
     pub json: bool,
+    /// Show the document in a browser while it grows: serves it on a port of 127.0.0.1 until the run ends, prints the address, and
+    /// opens it where there is a display. It is rendered between trials, never during one
+    #[arg(long, conflicts_with = "dry_run")]
+    pub open: bool,
     /// Drive servers (subjects given by url) that are neither on loopback nor in a private network
     #[arg(long)]
     pub yes_i_own_this_host: bool,
@@ -81,15 +94,18 @@ impl RunWords {
             only: Vec::new(),
             blocks: None,
             duration: None,
+            warmup: None,
             visits: None,
             budget: None,
             precision: None,
             profile: false,
+            cores: None,
             seed: None,
             out: None,
             resume: None,
             dry_run: false,
             json: false,
+            open: false,
             yes_i_own_this_host: false,
             home: None,
         }
@@ -108,14 +124,42 @@ impl RunWords {
         if let Some(length) = self.duration {
             words.extend(["--duration".to_owned(), duration::typed(length)]);
         }
+        if let Some(length) = self.warmup {
+            words.extend(["--warmup".to_owned(), duration::typed(length)]);
+        }
         if let Some(length) = self.visits {
             words.extend(["--visits".to_owned(), visits_typed(length)]);
         }
         words.extend(self.profile.then(|| "--profile".to_owned()));
+        if let Some(cores) = &self.cores {
+            words.extend(["--cores".to_owned(), lists::typed(cores)]);
+        }
         if let Some(seed) = self.seed {
             words.extend(["--seed".to_owned(), seed.to_string()]);
         }
         words.extend(self.yes_i_own_this_host.then(|| OWNED.to_owned()));
         words
     }
+}
+
+/// `a budget of 5m`
+pub fn said(aim: Aim) -> String {
+    match aim {
+        Aim::Budget(time) => format!("a budget of {}", typed(time)),
+        Aim::Precision(share) => format!("a precision of {}", percent(share)),
+    }
+}
+
+/// A budget as one would type it: `20m`, `90s`.
+pub fn typed(time: Nanos) -> String {
+    const MINUTE: Nanos = Nanos::from_secs(60);
+    match time.0 % MINUTE.0 {
+        0 if time > Nanos::ZERO => format!("{}m", time.0 / MINUTE.0),
+        _ => duration::typed(time),
+    }
+}
+
+/// `2.0 %`
+pub fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
 }

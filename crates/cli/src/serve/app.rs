@@ -188,6 +188,11 @@ impl Board {
                 "refused": totals.refused,
                 "truncated": totals.truncated,
             },
+            "http2": {
+                "connections": totals.http2_connections,
+                "streams_cancelled": totals.streams_cancelled,
+                "streams_refused": totals.streams_refused,
+            },
             "served": {
                 "answers": totals.answered.saturating_sub(told),
                 "body_bytes": totals.body_bytes.saturating_sub(told_bytes),

@@ -29,6 +29,39 @@ impl Drop for Ended {
     }
 }
 
+/// `prony serve` on a port of its own, killed when dropped.
+pub struct Served {
+    process: Child,
+    /// Where it listens: scheme, host and port.
+    pub url: String,
+}
+
+impl Served {
+    pub fn start(words: &[&str]) -> Served {
+        let mut command = Command::new(PRONY);
+        command.args(["serve", "--port", "0"]).args(words);
+        let mut process = command.stdout(Stdio::piped()).spawn().expect("it starts");
+        let lines = BufReader::new(process.stdout.take().expect("piped")).lines();
+        let mut urls = lines.map_while(Result::ok);
+        let url = urls.find_map(|line| line.strip_prefix("listening on ").map(str::to_owned));
+        Served {
+            process,
+            url: url.expect("it says where it listens"),
+        }
+    }
+
+    pub fn at(&self, path: &str) -> String {
+        format!("{}{path}", self.url)
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
 /// A fresh folder for `name`.
 pub fn folder(name: &str) -> PathBuf {
     let folder = env::temp_dir().join(format!("prony-test-{name}-{}", process::id()));

@@ -161,6 +161,7 @@ pub(super) fn failed(case: &Case<'_>) -> Vec<Finding> {
         let seen = counted(
             &[
                 ("wrong answers", failed.wrong_answer),
+                ("answers that failed a check", failed.check),
                 ("unexpected status", counts.unexpected_status),
                 ("timed out", failed.timeout),
                 ("closed before the answer was whole", failed.closed),
@@ -179,7 +180,7 @@ pub(super) fn failed(case: &Case<'_>) -> Vec<Finding> {
         let mut seen = seen.severity(by_share(share));
         seen.evidence
             .push(Evidence::count("completed", counts.completed));
-        if failed.wrong_answer > 0 {
+        if failed.wrong_answer + failed.check > 0 {
             (seen.meaning, seen.remedy) = WRONG;
             return Some(seen.severity(Severity::Invalid));
         }

@@ -1,5 +1,7 @@
 //! P004, P007 and P009: what the kernel and the machine did meanwhile.
 
+use std::collections::BTreeMap;
+
 use prony_base::Nanos;
 use prony_record::{CanaryPair, ProcessRecord, Role, Trial};
 use prony_stats::median;
@@ -124,31 +126,73 @@ pub(super) fn drifted(records: &Records<'_>) -> Option<Finding> {
         let (part, all) = parts.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         (all > 0.0).then(|| part / all)
     };
+    let unshared = |part: &dyn Fn(&Case<'_>, &Trial) -> Option<f64>| {
+        let parts = trials
+            .iter()
+            .filter_map(|(case, trial)| Some((&*trial.cell, trial.block, part(case, trial)?)));
+        unshared(&parts.collect::<Vec<_>>())
+    };
+    let taken = |_: &Case<'_>, trial: &Trial| steal(trial);
     let signs = [
         (
             "canary, after against before, at the median",
             median(&drifts),
-            limits::CANARY_DRIFT,
+            Some(limits::CANARY_DRIFT),
         ),
         (
             "taken by the hypervisor",
-            of_run(&|_, trial| steal(trial)),
-            limits::WAIT_SHARE,
+            of_run(&taken),
+            Some(limits::WAIT_SHARE),
+        ),
+        (
+            "taken, deviation between trials of a block",
+            unshared(&taken),
+            None,
         ),
         (
             "waited for a core of its own",
             of_run(&foreign_delay),
-            limits::WAIT_SHARE,
+            Some(limits::WAIT_SHARE),
+        ),
+        (
+            "waited, deviation between trials of a block",
+            unshared(&foreign_delay),
+            None,
         ),
     ];
-    let over = signs
-        .iter()
-        .any(|&(_, value, limit)| value.is_some_and(|v| v > limit));
+    let over = signs.iter().any(|&(_, value, limit)| {
+        let over = value.zip(limit).map(|(value, limit)| value > limit);
+        over == Some(true)
+    });
     let known = signs
         .iter()
         .filter_map(|&(what, value, _)| Some((what, value?)));
     let evidence = known.map(|(what, value)| Evidence::number(what, value, Unit::Share));
     over.then(|| of_run_finding(Code::P009, DRIFTED, evidence.collect()))
+}
+
+/// The standard deviation of what is left of each `(cell, block, value)` without its cell's mean and its block's: what trials of
+/// a block share is in no ratio, and what trials of a cell share is no disturbance. `None` where nothing is left over: of
+/// fewer than two cells or blocks.
+fn unshared(values: &[(&str, u32, f64)]) -> Option<f64> {
+    let mut cells: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+    let mut blocks: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+    let add = |sum: &mut (f64, f64), value: f64| *sum = (sum.0 + value, sum.1 + 1.0);
+    for &(cell, block, value) in values {
+        add(cells.entry(cell).or_default(), value);
+        add(blocks.entry(block).or_default(), value);
+    }
+    let degrees = values.len() as f64 - cells.len() as f64 - blocks.len() as f64 + 1.0;
+    if degrees < 1.0 {
+        return None;
+    }
+    let all = values.iter().map(|(.., value)| value).sum::<f64>() / values.len() as f64;
+    let mean = |(sum, count): (f64, f64)| sum / count;
+    let left = |&(cell, block, value): &(&str, u32, f64)| {
+        value - mean(cells[cell]) - mean(blocks[&block]) + all
+    };
+    let squares: f64 = values.iter().map(|of| left(of) * left(of)).sum();
+    Some((squares / degrees).sqrt())
 }
 
 /// The most that the hypervisor took from a core of either side, as a part of the window.

@@ -162,10 +162,14 @@ pub(super) fn not_in_flight(case: &Case<'_>) -> Vec<Finding> {
         let load = trial.load.as_ref()?;
         let timeout = Nanos(case.workload.map_or(0, |workload| workload.timeout_ns));
         let flight = InFlight::of(load, timeout)?;
-        let asked = f64::from(load.connections);
+        let asked = measure::places(load);
+        let asked_for = match load.depth > 1 {
+            true => "requests at once asked for",
+            false => "connections asked for",
+        };
         let evidence = || {
-            vec![
-                Evidence::number("connections asked for", asked, Unit::Count),
+            let mut all = vec![
+                Evidence::number(asked_for, asked, Unit::Count),
                 Evidence::number("in flight by Little's law", flight.waiting, Unit::Count),
                 Evidence::number("in the generator's hands", flight.held, Unit::Count),
                 Evidence::number("explained by time-outs", flight.timed_out, Unit::Count),
@@ -175,10 +179,15 @@ pub(super) fn not_in_flight(case: &Case<'_>) -> Vec<Finding> {
                     Unit::Count,
                 ),
                 Evidence::count("in flight when the window ended", load.counts.in_flight),
-            ]
+            ];
+            if flight.opening > 0.0 {
+                let opening = "explained by opening connections";
+                all.insert(3, Evidence::number(opening, flight.opening, Unit::Count));
+            }
+            all
         };
         let little = flight.waiting + flight.held;
-        let explained = little + flight.timed_out + flight.edge;
+        let explained = little + flight.opening + flight.timed_out + flight.edge;
         if !load.pace.is_open() && explained < limits::IN_FLIGHT_SHARE * asked {
             return Some(Seen::note(1.0 - little / asked, GAP, evidence()));
         }
@@ -194,6 +203,8 @@ struct InFlight {
     waiting: f64,
     /// Between an answer and the next request: handling, think time, lateness. Not known of older records.
     held: f64,
+    /// Being opened: connecting, and TLS's handshake.
+    opening: f64,
     /// Waiting for answers that came too late to count.
     timed_out: f64,
     /// At the end of the window a request may have waited as long as the slowest one did, and
@@ -208,7 +219,7 @@ impl InFlight {
             return None;
         }
         let window = load.window_ns as f64;
-        let connections = f64::from(load.connections);
+        let places = measure::places(load);
         let timeouts = load.counts.failed.timeout as f64;
         // Abandoned requests were in flight at the end of the window, for up to all of it.
         let abandoned = load.counts.abandoned as f64 * window.min(timeout.0 as f64);
@@ -222,8 +233,11 @@ impl InFlight {
         Some(InFlight {
             waiting: in_flight(rate, latency).0,
             held: in_flight(rate, held).0,
-            timed_out: ((timeouts * timeout.0 as f64 + abandoned) / window).min(connections),
-            edge: edge.min(connections),
+            opening: measure::opening(load)
+                .map_or(0.0, |share| share * places)
+                .min(places),
+            timed_out: ((timeouts * timeout.0 as f64 + abandoned) / window).min(places),
+            edge: edge.min(places),
         })
     }
 }

@@ -40,6 +40,7 @@ pub fn plan() -> Plan {
         cores: Cores {
             subject: vec![0],
             generator: vec![1],
+            ..Cores::default()
         },
         subjects: ["a", "b"]
             .map(|id| PlannedSubject {

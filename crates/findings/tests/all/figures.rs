@@ -247,6 +247,7 @@ fn a_core_of_both_sides_is_one_core_of_a_program() {
     let cores = |subject: &[u32], generator: &[u32]| Cores {
         subject: subject.to_vec(),
         generator: generator.to_vec(),
+        ..Cores::default()
     };
     assert_eq!(measure::program_cores(&cores(&[0, 1], &[1, 2])), 3);
     assert_eq!(measure::program_cores(&cores(&[3], &[])), 1);
@@ -319,6 +320,7 @@ fn asked() -> (Trial, Cores) {
     let cores = Cores {
         subject: vec![0],
         generator: vec![1, 2],
+        ..Cores::default()
     };
     (trial, cores)
 }

@@ -39,6 +39,7 @@ pub fn plan() -> Plan {
         cores: Cores {
             subject: vec![0, 1],
             generator: vec![],
+            ..Cores::default()
         },
         reference: Some("b".to_owned()),
         subjects: ["a", "b", "c"].map(subject).into(),

@@ -29,6 +29,7 @@ pub fn plan() -> Plan {
         cores: Cores {
             subject: vec![0],
             generator: vec![1],
+            ..Cores::default()
         },
         reference: Some("b".to_owned()),
         subjects: ["a", "b"].map(subject).into(),
@@ -573,6 +574,15 @@ fn p009_time_was_stolen_or_waited_for() {
     none(&stolen(WINDOW / 100));
     let finding = only_on_the_run(&stolen(WINDOW / 50));
     assert_eq!(evidence(&finding, "taken by the hypervisor"), 0.02);
+    // All trials alike: none of it is in a ratio. Alternating between cells and blocks, all of it may be.
+    let apart = "taken, deviation between trials of a block";
+    assert_eq!(evidence(&finding, apart), 0.0);
+    let alternating = only_on_the_run(&of_run(|trial| {
+        let taken = (trial.block == 1) == (trial.cell == "a ping");
+        trial.cores[0].steal_ns = u64::from(taken) * WINDOW / 10;
+    }));
+    let deviation = evidence(&alternating, apart);
+    assert!((deviation - 0.1).abs() < 1e-9, "{deviation}");
     // A tick of 10 ms in one of four trials.
     none(&found(|trial| trial.cores[0].steal_ns = WINDOW / 60));
     let waited = |ns: u64| of_run(move |trial| trial.processes[0].threads[0].delay_ns = ns);

@@ -38,6 +38,7 @@ pub fn plan(ended_by: Option<Ended>, of_behind: &[(&str, &str)]) -> Plan {
         cores: Cores {
             subject: vec![0],
             generator: vec![1],
+            ..Cores::default()
         },
         subjects: vec![PlannedSubject {
             id: "a".to_owned(),

@@ -15,7 +15,7 @@ use crate::board::{Board, Line};
 use crate::channel::{Channel, DESCRIPTORS_MAX, MessageKind};
 
 /// A worker whose last beat is so many intervals old is stuck, or as good as: what it is
-/// given waits, and is lost if it is killed.
+/// given waits, until it turns again or has ended.
 const BEATS_MISSED: u64 = 2;
 
 /// The workers that serve.
@@ -23,6 +23,8 @@ pub(super) struct Balancer {
     /// The age of a beat from which on its worker is passed over.
     stale_after: Nanos,
     targets: RefCell<Targets>,
+    /// Connections that workers had not taken in when they ended.
+    orphans: RefCell<Vec<OwnedFd>>,
     /// Rung when a worker was added.
     pub(super) changed: Bell,
 }
@@ -60,6 +62,7 @@ impl Balancer {
         Balancer {
             stale_after: Nanos(BEATS_MISSED * beat_interval.0),
             targets: RefCell::default(),
+            orphans: RefCell::default(),
             changed: Bell::default(),
         }
     }
@@ -84,6 +87,20 @@ impl Balancer {
             .borrow_mut()
             .list
             .retain(|target| target.id != id);
+    }
+
+    /// Removes a worker that has ended, and keeps what it had not taken in for the others.
+    pub(super) fn orphan(&self, id: Id, connections: Vec<OwnedFd>) {
+        self.remove(id);
+        self.orphans.borrow_mut().extend(connections);
+    }
+
+    /// Passes on what workers that ended had not taken in, as far as somebody takes it.
+    pub(super) fn pass_orphans(&self, board: &Board, now: Instant) {
+        let mut orphans = self.orphans.borrow_mut();
+        if !orphans.is_empty() {
+            self.pass(&mut orphans, board, now);
+        }
     }
 
     /// Passes connections on, each to the worker with the fewest, and to one that is stuck

@@ -6,7 +6,8 @@
 //! become `events`. Connections are accepted by `accept` and assigned by
 //! `balancer`.
 //!
-//! *Invariants:* whoever was started is collected; a worker never outlives its
+//! *Invariants:* whoever was started is collected; a connection that was passed to a worker
+//! and that it had not taken in when it ended goes to another; a worker never outlives its
 //! supervisor, whatever ends that (it asks the kernel for a SIGKILL at its parent's end).
 
 mod accept;
@@ -232,6 +233,7 @@ impl Supervisor<'_> {
                 // passed counts for no more than twice what was to pass.
                 let passed = now.since(looked).min(Nanos(2 * LOOK_INTERVAL.0));
                 looked = now;
+                self.balancer.pass_orphans(&self.board, now);
                 let beats = |id| self.processes.get(&id).map(|process| process.line);
                 let beat = |id| beats(id).map_or(0, |line| self.board.read(line).beat_ns);
                 self.pool.look(now, passed, beat)
@@ -257,7 +259,8 @@ impl Supervisor<'_> {
         let Some(process) = self.processes.remove(&id) else {
             return Vec::new();
         };
-        self.balancer.remove(id);
+        self.balancer.orphan(id, process.untaken());
+        self.balancer.pass_orphans(&self.board, now);
         let exit = process.collect(&self.events);
         // What it said last comes before its end.
         let mut orders = Vec::new();
@@ -281,6 +284,8 @@ impl Supervisor<'_> {
                 Order::Activate(id) => {
                     if let Some(process) = self.processes.get(&id) {
                         self.balancer.add(id, process.channel.clone(), process.line);
+                        let now = self.handle.now();
+                        self.balancer.pass_orphans(&self.board, now);
                     }
                 }
                 Order::Retire(id) => self.stop_worker(id, MessageKind::Retire),

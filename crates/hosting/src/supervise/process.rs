@@ -27,6 +27,8 @@ pub(super) struct Process {
     /// Names the process also when its number has come again.
     watched: Rc<OwnedFd>,
     pub(super) channel: Rc<Channel>,
+    /// The worker's own end of `channel`, held so that what it has not read outlives it.
+    unread: Channel,
     /// Its line on the board.
     pub(super) line: u32,
 }
@@ -51,6 +53,7 @@ impl Process {
         }
         let (channel, theirs) = Channel::pair()?;
         channel.send(MessageKind::Start, &text, sockets)?;
+        let unread = Channel::of(theirs.try_clone()?);
         let mut child = Command::new(program)
             .args(words)
             .stdin(Stdio::from(theirs))
@@ -61,6 +64,7 @@ impl Process {
                 watched: Rc::new(watched),
                 child,
                 channel: Rc::new(channel),
+                unread,
                 line: start.line,
             }),
             Err(error) => {
@@ -122,6 +126,11 @@ impl Process {
         let _ = pidfd_send_signal(&*self.watched, Signal::KILL);
     }
 
+    /// The connections that were passed to it and that it had not taken in; it has ended.
+    pub(super) fn untaken(&self) -> Vec<OwnedFd> {
+        connections_in(&self.unread)
+    }
+
     /// Takes in what it said last, and collects it; it has ended.
     pub(super) fn collect(mut self, events: &Events) -> Exit {
         hear(self.id, &self.channel, events);
@@ -149,6 +158,21 @@ impl Drop for Process {
 fn watch(child: &Child) -> io::Result<OwnedFd> {
     let pid = Pid::from_child(child);
     Ok(pidfd_open(pid, PidfdFlags::empty())?)
+}
+
+/// The connections that wait in a channel.
+fn connections_in(channel: &Channel) -> Vec<OwnedFd> {
+    let mut buffer = vec![0; MESSAGE_BYTES_MAX];
+    let mut connections = Vec::new();
+    loop {
+        match channel.receive(&mut buffer) {
+            Received::Message(message) if message.kind == MessageKind::Connections => {
+                connections.extend(message.descriptors);
+            }
+            Received::Message(_) | Received::Unknown => {}
+            Received::Nothing | Received::End => return connections,
+        }
+    }
 }
 
 /// Puts what a worker has said among the events; false when it says no more.
@@ -194,5 +218,36 @@ fn told(status: ExitStatus) -> String {
         }
         (None, Some(code)) => format!("ended with status {code}"),
         (None, None) => "ended".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd as _;
+
+    use super::*;
+
+    #[test]
+    fn connections_that_a_dead_worker_had_not_taken_in_were_closed_with_it() {
+        let (channel, theirs) = Channel::pair().unwrap();
+        let unread = Channel::of(theirs.try_clone().unwrap());
+        let (read, write) = rustix::pipe::pipe().unwrap();
+        channel
+            .send(MessageKind::Connections, &[1], &[write.as_fd()])
+            .unwrap();
+        channel.send(MessageKind::Retire, b"", &[]).unwrap();
+        channel
+            .send(MessageKind::Connections, &[1], &[read.as_fd()])
+            .unwrap();
+        drop((theirs, read, write));
+        let mut kept = connections_in(&unread).into_iter();
+        let (write, read) = (kept.next().unwrap(), kept.next().unwrap());
+        assert!(kept.next().is_none());
+        rustix::io::write(&write, b"still open").unwrap();
+        let mut buffer = [0; 16];
+        assert_eq!(rustix::io::read(&read, &mut buffer).unwrap(), 10);
+        // Its end is known as soon as nobody holds the worker's end any more.
+        drop(unread);
+        assert!(matches!(channel.receive(&mut buffer), Received::End));
     }
 }

@@ -46,7 +46,7 @@ pub use all::All;
 pub use body::{Body, Pieces, SENDING_BYTES_MAX};
 pub use builder::RequestBuilder;
 pub use error::{Error, Kind, RequestPhase, TimeLimit};
-pub use origin::{Origin, stray_control};
+pub use origin::Origin;
 pub use request::{ClientRequest, Progress};
 pub use response::Response;
 pub use settings::{HttpVersion, Settings};

@@ -1,4 +1,4 @@
-//! URLs and their origins: the one place of the client that parses the text of a URL.
+//! Origins of URLs. Not for: the text of a URL ([`prony_wire::url`]).
 
 use url::Url;
 
@@ -58,33 +58,14 @@ impl Origin {
     }
 }
 
-/// Parses a URL, and refuses control characters.
+/// Reads a URL.
 ///
 /// # Errors
 /// [`Kind::BadUrl`].
 pub(super) fn parse(text: &str) -> Result<Url, Error> {
-    let bad = |why| Error::new(RequestPhase::Request, Kind::BadUrl(why)).url(text);
-    if let Some(why) = stray_control(text) {
-        return Err(bad(why));
-    }
-    Url::parse(text).map_err(|error| bad(error.to_string()))
-}
-
-/// Describes the first control character in the text of a URL. URL parsers drop line breaks
-/// and tabs silently, so that another URL would be requested than was written.
-pub fn stray_control(text: &str) -> Option<String> {
-    let (place, found) = text
-        .char_indices()
-        .find(|(_, one)| one.is_ascii_control())?;
-    let name = match found {
-        '\r' | '\n' => "a line break",
-        '\t' => "a tab",
-        _ => "a control character",
-    };
-    let code = u32::from(found);
-    Some(format!(
-        "there is {name} in it, behind {place} bytes: leave it out, or write %{code:02X} where it is meant"
-    ))
+    prony_wire::url::read(text).map_err(|error| {
+        Error::new(RequestPhase::Request, Kind::BadUrl(error.to_string())).url(text)
+    })
 }
 
 #[cfg(test)]
@@ -107,15 +88,6 @@ mod tests {
         ] {
             assert_eq!(origin(text).expect("fine").authority(), authority);
         }
-    }
-
-    #[test]
-    fn control_characters_are_said_and_found_nowhere_else() {
-        let of = |text| stray_control(text).unwrap_or_default();
-        assert!(of("http://a/b\r\nc").starts_with("there is a line break in it, behind 10 bytes"));
-        assert!(of("http://a/\t").ends_with("or write %09 where it is meant"));
-        assert!(of("http://a/\0").contains("a control character"));
-        assert_eq!(stray_control("http://a/\u{e4} b%0D"), None);
     }
 
     #[test]

@@ -7,26 +7,30 @@ use std::rc::Rc;
 use std::task::{Poll, ready};
 
 use prony_base::Instant;
-use prony_engine::{Received, Stream};
-use prony_wire::{
-    Framing, Method, OwnedHeaders, RequestEvent, RequestHead, RequestReader, Version,
-};
+use prony_engine::Stream;
+use prony_wire::{Method, OwnedHeaders, RequestEvent, RequestHead, RequestReader};
 
+use super::ending::{Ending, linger};
 use super::handler::Handler;
+use super::http2;
+use super::incoming::Incoming;
 use super::output::Output;
 use super::state::ServerState;
-use crate::budget::{Budget, Share};
+#[cfg(feature = "tls")]
+use super::wire::SecureWire;
+use super::wire::{Wire, WireBytes};
 use crate::request::Request;
 use crate::response::{After, Response};
 use crate::wait::Alarm;
 
-/// Most bytes of memory that are kept for the bodies of further requests.
-const BODY_KEPT_BYTES_MAX: usize = 64 << 10;
 const NO_MEMORY: &str = "there is no memory for the request's body just now";
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// Serves a connection to its end.
 pub(super) async fn serve<H: Handler>(shared: Rc<ServerState>, handler: &H, stream: Stream) {
+    let Some((stream, is_http2)) = wire(&shared, stream).await else {
+        return;
+    };
     let now = shared.now();
     let mut connection = Connection {
         has_ended: false,
@@ -44,9 +48,36 @@ pub(super) async fn serve<H: Handler>(shared: Rc<ServerState>, handler: &H, stre
             peer: None,
         }),
     };
-    let ending = connection.converse(handler).await;
+    let mut ending = match is_http2 {
+        false => connection.converse(handler).await,
+        true => Ending::Http2,
+    };
+    if ending == Ending::Http2 {
+        let begun = std::mem::take(&mut connection.incoming.body);
+        // In memory of its own, so that connections of HTTP/1.1 do not hold it.
+        let serving = http2::serve(handler, &mut connection.response.output, begun);
+        ending = Box::pin(serving).await;
+    }
     connection.end(ending).await;
     connection.has_ended = true;
+}
+
+/// The connection as it is, or after the handshake of TLS, and whether that chose HTTP/2. None where it fails.
+async fn wire(shared: &ServerState, stream: Stream) -> Option<(Wire, bool)> {
+    #[cfg(feature = "tls")]
+    if let Some(config) = &shared.options.tls {
+        let due = shared.before_stop(shared.now() + shared.options.header_timeout);
+        let accepting = SecureWire::accept(&shared.handle, stream, config);
+        let accepted = shared.handle.timeout_at(due, accepting).await;
+        let Ok(Ok((secure, is_http2))) = accepted else {
+            shared.counters.handshakes_failed.add(1);
+            return None;
+        };
+        let is_http2 = is_http2 && shared.options.http2;
+        return Some((Wire::Secure(Box::new(secure)), is_http2));
+    }
+    let _ = shared;
+    Some((Wire::Plain(stream), false))
 }
 
 impl Drop for Connection {
@@ -87,21 +118,9 @@ enum ReadPhase {
     Body,
 }
 
-/// How a connection ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ending {
-    /// The client has closed its side, or no request is in progress.
-    Orderly,
-    /// The client may still be sending; closing now could make its kernel discard the last
-    /// response unread (RFC 9112, section 9.6).
-    Linger,
-    /// The connection is of no use.
-    Reset,
-}
-
 /// The result of waiting for bytes.
 enum Waited {
-    Bytes(Received),
+    Bytes(WireBytes),
     TooLong,
     Broken,
 }
@@ -128,7 +147,7 @@ impl Connection {
             if let Err(ending) = self.take(handler, &chunk).await {
                 return ending;
             }
-            drop(chunk);
+            self.response.output.stream.give_back(chunk);
             if self.response.output.send().await.is_err() {
                 return Ending::Reset;
             }
@@ -160,7 +179,12 @@ impl Connection {
             }
             let (used, event) = match self.reader.next(rest) {
                 Ok(next) => next,
-                Err(error) => return Err(self.refuse(error.status(), &error, rest)),
+                Err(error) => {
+                    return Err(match self.becomes_http2(rest) {
+                        true => Ending::Http2,
+                        false => self.refuse(error.status(), &error, rest),
+                    });
+                }
             };
             rest = &rest[used..];
             match event {
@@ -184,6 +208,23 @@ impl Connection {
                     let memory = &self.response.output.shared.options.body_memory;
                     self.incoming.clear(memory);
                 }
+            }
+        }
+    }
+
+    /// Whether what was refused is the preface of HTTP/2, at the connection's beginning. Looked at only then, so that
+    /// requests of HTTP/1.1 pass nothing new.
+    #[cold]
+    fn becomes_http2(&mut self, rest: &[u8]) -> bool {
+        let is_first = self.response.is_first();
+        if !is_first || !self.response.output.shared.options.http2 {
+            return false;
+        }
+        match self.reader.refused_preface(rest) {
+            None => false,
+            Some(begun) => {
+                self.incoming.body = begun;
+                true
             }
         }
     }
@@ -266,28 +307,10 @@ impl Connection {
             return output.stream.reset();
         }
         if ending == Ending::Linger {
-            self.linger().await;
+            linger(&output.shared, &mut output.stream, &mut output.alarm).await;
+        } else {
+            output.stream.say_end();
         }
-    }
-
-    /// Closes this side, and discards what is received until the client closes its own.
-    async fn linger(&mut self) {
-        let output = &mut self.response.output;
-        output.stream.shutdown_write();
-        let due = output.shared.handle.now() + output.shared.options.linger_timeout;
-        let mut left = output.shared.options.linger_bytes_max;
-        poll_fn(|cx| {
-            loop {
-                match output.stream.poll_recv(cx) {
-                    Poll::Ready(Ok(bytes)) if !bytes.is_empty() && bytes.len() <= left => {
-                        left -= bytes.len();
-                    }
-                    Poll::Ready(_) => return Poll::Ready(()),
-                    Poll::Pending => return output.poll_alarm(due, cx),
-                }
-            }
-        })
-        .await
     }
 }
 
@@ -346,110 +369,6 @@ impl ReadPhase {
         match self {
             ReadPhase::Body => "the request's body came too slowly",
             ReadPhase::Rest | ReadPhase::Head => "the request's head came too slowly",
-        }
-    }
-}
-
-/// A request that is received in several chunks, copied together.
-#[derive(Debug)]
-struct Incoming {
-    /// Its head was received, its end was not.
-    is_open: bool,
-    method: Method,
-    target: String,
-    version: Version,
-    headers: OwnedHeaders,
-    framing: Framing,
-    keep_alive: bool,
-    expects_continue: bool,
-    /// When its head was complete.
-    began: Instant,
-    /// At most `body_bytes_max` bytes, by the reader.
-    body: Vec<u8>,
-    /// Its share of the memory for bodies. INVARIANT: no less than the body's capacity.
-    share: Share,
-}
-
-impl Default for Incoming {
-    fn default() -> Incoming {
-        Incoming {
-            is_open: false,
-            method: Method::Get,
-            target: String::new(),
-            version: Version::Http11,
-            headers: OwnedHeaders::default(),
-            framing: Framing::None,
-            keep_alive: false,
-            expects_continue: false,
-            began: Instant::ZERO,
-            body: Vec::new(),
-            share: Share::default(),
-        }
-    }
-}
-
-impl Incoming {
-    fn start(&mut self, head: &RequestHead<'_>, now: Instant) {
-        self.is_open = true;
-        self.began = now;
-        self.method = head.method;
-        self.target.clear();
-        self.target.push_str(head.target);
-        self.version = head.version;
-        self.headers.copy_from(&head.headers);
-        self.framing = head.framing;
-        self.keep_alive = head.keep_alive;
-        self.expects_continue = head.expects_continue;
-    }
-
-    fn request(&self) -> Request<'_> {
-        Request {
-            head: RequestHead {
-                method: self.method,
-                target: &self.target,
-                version: self.version,
-                headers: self.headers.as_headers(),
-                framing: self.framing,
-                keep_alive: self.keep_alive,
-                expects_continue: self.expects_continue,
-            },
-            body: &self.body,
-        }
-    }
-
-    /// Adds to the body; false if there is no memory for it.
-    #[inline]
-    fn put(&mut self, data: &[u8], memory: &Budget) -> bool {
-        let length = self.body.len() + data.len();
-        if length > self.body.capacity() && !self.grow(length, memory) {
-            return false;
-        }
-        self.body.extend_from_slice(data);
-        true
-    }
-
-    /// Reserves memory for a body of `length` bytes, and for more where more may follow.
-    fn grow(&mut self, length: usize, memory: &Budget) -> bool {
-        let whole = match self.framing {
-            Framing::Length(whole) => usize::try_from(whole).unwrap_or(usize::MAX),
-            _ => usize::MAX,
-        };
-        let doubled = self.body.capacity().saturating_mul(2).min(whole);
-        let capacity = doubled.max(length);
-        if !self.share.grow_to(capacity as u64, memory) {
-            return false;
-        }
-        self.body.reserve_exact(capacity - self.body.len());
-        true
-    }
-
-    fn clear(&mut self, memory: &Budget) {
-        self.is_open = false;
-        self.body.clear();
-        // What is kept for the next body must not keep others from having theirs.
-        if self.body.capacity() > BODY_KEPT_BYTES_MAX || memory.is_scarce() {
-            self.body = Vec::new();
-            self.share = Share::default();
         }
     }
 }

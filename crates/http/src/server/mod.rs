@@ -11,12 +11,17 @@
 
 mod connection;
 mod distribute;
+mod ending;
 mod handler;
+mod http2;
+mod incoming;
 mod output;
 mod serve;
 mod state;
+mod wire;
 
 pub use distribute::{AcceptTarget, distribute};
 pub use handler::Handler;
 pub(crate) use output::{Output, SEND_BYTES_MAX};
 pub use serve::{CloseEvents, Server, ShutdownHandle, Source, Stopping};
+pub(crate) use wire::Wire;

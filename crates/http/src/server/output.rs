@@ -8,9 +8,10 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use prony_base::Instant;
-use prony_engine::{SendBuf, Stream};
+use prony_engine::SendBuf;
 
 use super::state::ServerState;
+use super::wire::Wire;
 use crate::wait::Alarm;
 
 /// Most bytes of one send. A larger response is sent in parts of this, so that progress shows
@@ -20,7 +21,7 @@ pub(crate) const SEND_BYTES_MAX: usize = 64 << 10;
 /// The stream of one connection, and the responses that are to be sent on it.
 pub(crate) struct Output {
     pub(crate) shared: Rc<ServerState>,
-    pub(crate) stream: Stream,
+    pub(crate) stream: Wire,
     /// Responses that are encoded and not yet posted.
     pub(crate) out: Vec<u8>,
     pub(crate) alarm: Alarm,
@@ -68,8 +69,16 @@ impl Output {
         if posted > 0 && posted + length > self.shared.options.response_buffer_bytes_max {
             self.sent().await?;
         }
-        self.shared.counters.bytes_out.add(length as u64);
+        self.note_out(length as u64);
         self.stream.post(bytes)
+    }
+
+    /// Counts bytes handed over for sending: of HTTP/2 the connection does, with its frames.
+    #[inline]
+    fn note_out(&self, bytes: u64) {
+        if !matches!(self.stream, Wire::Http2(_)) {
+            self.shared.counters.bytes_out.add(bytes);
+        }
     }
 
     /// Posts a part of a file, and waits if too much is unsent.
@@ -79,10 +88,14 @@ impl Output {
         offset: u64,
         length: u64,
     ) -> io::Result<()> {
-        self.stream.send_file(file, offset, length)?;
-        self.shared.counters.bytes_out.add(length);
-        if self.stream.posted_bytes() > self.shared.options.response_buffer_bytes_max {
-            self.sent().await?;
+        let (mut offset, end) = (offset, offset + length);
+        while offset < end {
+            let posted = self.stream.send_file(&file, offset, end - offset)?;
+            offset += posted;
+            self.note_out(posted);
+            if self.stream.posted_bytes() > self.shared.options.response_buffer_bytes_max {
+                self.sent().await?;
+            }
         }
         Ok(())
     }

@@ -109,7 +109,8 @@ pub struct Failed {
 }
 
 impl Failed {
-    pub(super) fn new(reason: impl Into<String>) -> Failed {
+    /// For this reason, without a remedy or a log.
+    pub fn new(reason: impl Into<String>) -> Failed {
         Failed {
             reason: reason.into(),
             remedy: String::new(),

@@ -1,6 +1,17 @@
 //! Folders of the cache that are made once and kept, each under a lock of its own, each whole or begun anew.
 //!
 //! Not for: what is put into them.
+//!
+//! ```
+//! # use std::sync::atomic::AtomicBool;
+//! # use prony_lab::build::shelf::Shelf;
+//! # let cache = tempfile::tempdir().unwrap();
+//! let cancel = AtomicBool::new(false);
+//! let shelf = Shelf::open(cache.path(), "notes", &cancel).unwrap();
+//! let held = shelf.hold("one", &|dir| Ok(std::fs::write(dir.join("a"), "b").unwrap())).unwrap();
+//! assert!(!held.cached && held.dir.join("a").is_file());
+//! assert!(!shelf.remove("one"), "it is held");
+//! ```
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -19,25 +30,27 @@ pub(super) const MARKER: &str = ".done";
 
 /// Where folders are kept.
 #[derive(Clone, Debug)]
-pub(super) struct Shelf<'a> {
+pub struct Shelf<'a> {
     /// Folder of them all, absolute.
-    pub(super) root: PathBuf,
+    pub root: PathBuf,
     /// Set when the run is interrupted.
     pub(super) cancel: &'a AtomicBool,
 }
 
 /// A folder that is whole, and stays as long as this lives.
 #[derive(Debug)]
-pub(super) struct Held {
-    pub(super) dir: PathBuf,
+pub struct Held {
+    /// Absolute path.
+    pub dir: PathBuf,
     /// Whether it had been made before.
-    pub(super) cached: bool,
-    pub(super) lock: File,
+    pub cached: bool,
+    /// Keeps it from being removed as long as this is open.
+    pub lock: File,
 }
 
 /// A lock that ends with this. Closing the file would not end it while a process that was just started, and has not become
 /// its program yet, has the file, too.
-pub(super) struct Locked(File);
+pub struct Locked(File);
 
 impl Drop for Locked {
     fn drop(&mut self) {
@@ -47,12 +60,8 @@ impl Drop for Locked {
 }
 
 impl<'a> Shelf<'a> {
-    /// The folder `name` in the cache, made if it is not there.
-    pub(super) fn open(
-        cache: &Path,
-        name: &str,
-        cancel: &'a AtomicBool,
-    ) -> Result<Shelf<'a>, Failed> {
+    /// The folder `name` in the cache, made if it is not there. Errors: it cannot be made.
+    pub fn open(cache: &Path, name: &str, cancel: &'a AtomicBool) -> Result<Shelf<'a>, Failed> {
         let root = cache.join(name);
         let in_root = |error: io::Error| Failed::new(format!("{}: {error}", root.display()));
         fs::create_dir_all(&root).map_err(in_root)?;
@@ -60,8 +69,9 @@ impl<'a> Shelf<'a> {
         Ok(Shelf { root, cancel })
     }
 
-    /// The folder `stem`, made by `make` in an empty folder where it is not there whole.
-    pub(super) fn hold(
+    /// The folder `stem`, made by `make` in an empty folder where it is not there whole. Waits while another Prony makes it.
+    /// Errors: those of `make`; it cannot be locked or written.
+    pub fn hold(
         &self,
         stem: &str,
         make: &dyn Fn(&Path) -> Result<(), Failed>,
@@ -137,7 +147,7 @@ impl<'a> Shelf<'a> {
     }
 
     /// Removes a folder that is not locked; returns whether it did.
-    pub(super) fn remove(&self, stem: &str) -> bool {
+    pub fn remove(&self, stem: &str) -> bool {
         let Some(lock) = self.free(stem) else {
             return false;
         };
@@ -151,14 +161,14 @@ impl<'a> Shelf<'a> {
     }
 
     /// Locks a folder that is not locked; `None`: it is, or there is no such folder.
-    pub(super) fn free(&self, stem: &str) -> Option<Locked> {
+    pub fn free(&self, stem: &str) -> Option<Locked> {
         let path = self.root.join(format!("{stem}.lock"));
         let lock = File::options().write(true).open(path).ok()?;
         lock.try_lock().is_ok().then_some(Locked(lock))
     }
 
     /// The folders that are there, each with when it was made; one that was cut off was made at the epoch.
-    pub(super) fn made(&self) -> Vec<(String, SystemTime)> {
+    pub fn made(&self) -> Vec<(String, SystemTime)> {
         let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
         let stems = names.filter_map(|name| Some(name.strip_suffix(".lock")?.to_owned()));

@@ -6,7 +6,7 @@
 use std::ops::RangeInclusive;
 
 use prony_base::Nanos;
-use prony_record::{Arrival, DOWNLOADS, PlannedNetwork, RequestTemplate};
+use prony_record::{AnswerChecks, Arrival, DOWNLOADS, PlannedNetwork, RequestTemplate};
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -185,6 +185,7 @@ pub fn read_workload(
         expect_status: 0,
         expect_content_type: None,
         expect_body: None,
+        expect_checks: AnswerChecks::default(),
         arrival: Arrival::Closed,
         connections,
         connections_max,

@@ -32,6 +32,42 @@ pub struct Problems {
     pub errors: Vec<Diagnosis>,
     /// Those with which it can.
     pub warnings: Vec<Diagnosis>,
+    /// The tables that were read and the keys that each may have, from which the reference of keys is made.
+    pub read: Vec<ReadTable>,
+}
+
+/// A table that was read.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ReadTable {
+    /// The table as a message names it: `[run]`.
+    pub place: &'static str,
+    /// Its keys, in the order in which they were requested; the same one several times where it has several forms.
+    pub keys: Vec<(&'static str, ValueForm)>,
+}
+
+/// What the value of a key must be, as far as [`Fields`] checks it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum ValueForm {
+    /// Any value: the caller checks it.
+    Any,
+    /// A string.
+    Text,
+    /// `true` or `false`.
+    Truth,
+    /// A whole number.
+    Whole(RangeInclusive<u64>),
+    /// A length of time.
+    Length(RangeInclusive<Nanos>),
+    /// A length of time, or `"off"`.
+    LengthOrOff(RangeInclusive<Nanos>),
+    /// A list of strings.
+    Texts,
+    /// Strings by name.
+    Map,
+    /// A table.
+    Table(&'static str),
+    /// An array of tables.
+    Tables(&'static str),
 }
 
 impl Problems {
@@ -73,7 +109,7 @@ pub struct Fields<'a, 'i> {
     /// Where it begins.
     pub span: Range<usize>,
     table: &'a DeTable<'i>,
-    known: Vec<&'static str>,
+    known: Vec<(&'static str, ValueForm)>,
 }
 
 impl<'a, 'i> Fields<'a, 'i> {
@@ -89,8 +125,19 @@ impl<'a, 'i> Fields<'a, 'i> {
 
     /// The value of `key`, if it stands there, by this name or its older one.
     pub fn value(&mut self, key: &'static str) -> Option<&'a Value<'i>> {
-        self.known.push(key);
+        self.ask(key, ValueForm::Any)
+    }
+
+    /// Likewise, of a value that must be of `form`.
+    fn ask(&mut self, key: &'static str, form: ValueForm) -> Option<&'a Value<'i>> {
+        self.known.push((key, form));
         self.table.get(self.written(key))
+    }
+
+    /// Hands on which keys were requested, once all were.
+    pub fn note_asked(&self, problems: &mut Problems) {
+        let (place, keys) = (self.place, self.known.clone());
+        problems.read.push(ReadTable { place, keys });
     }
 
     /// Whether `key` stands there, by this name or its older one.
@@ -119,7 +166,7 @@ impl<'a, 'i> Fields<'a, 'i> {
 
     /// Warns of keys that were read by their older names.
     pub fn warn_of_renamed(&self, problems: &mut Problems) {
-        for &key in &self.known {
+        for &(key, _) in &self.known {
             let written = self.written(key);
             if let Some((at, _)) = self.table.get_key_value(written).filter(|_| written != key) {
                 let message = format!("`{written}` is called `{key}` now");
@@ -146,7 +193,7 @@ impl<'a, 'i> Fields<'a, 'i> {
         problems: &mut Problems,
     ) -> Option<Spanned<String>> {
         if !self.has(key) {
-            self.known.push(key);
+            self.known.push((key, ValueForm::Text));
             self.missing(key, example, problems);
             return None;
         }
@@ -155,12 +202,12 @@ impl<'a, 'i> Fields<'a, 'i> {
 
     /// A string.
     pub fn text(&mut self, key: &'static str, problems: &mut Problems) -> Option<Spanned<String>> {
-        text(key, self.value(key)?, problems)
+        text(key, self.ask(key, ValueForm::Text)?, problems)
     }
 
     /// `true` or `false`.
     pub fn truth(&mut self, key: &'static str, problems: &mut Problems) -> Option<bool> {
-        let value = self.value(key)?;
+        let value = self.ask(key, ValueForm::Truth)?;
         match value.get_ref() {
             DeValue::Boolean(truth) => Some(*truth),
             _ => problems.wrong(key, value, "true or false"),
@@ -174,7 +221,12 @@ impl<'a, 'i> Fields<'a, 'i> {
         range: RangeInclusive<u64>,
         problems: &mut Problems,
     ) -> Option<u64> {
-        whole(key, self.value(key)?, range, problems)
+        whole(
+            key,
+            self.ask(key, ValueForm::Whole(range.clone()))?,
+            range,
+            problems,
+        )
     }
 
     /// A length of time such as `"5s"`, in `range`.
@@ -184,7 +236,7 @@ impl<'a, 'i> Fields<'a, 'i> {
         range: RangeInclusive<Nanos>,
         problems: &mut Problems,
     ) -> Option<Nanos> {
-        let value = self.value(key)?;
+        let value = self.ask(key, ValueForm::Length(range.clone()))?;
         length(key, value, &range, problems)
     }
 
@@ -195,7 +247,7 @@ impl<'a, 'i> Fields<'a, 'i> {
         range: RangeInclusive<Nanos>,
         problems: &mut Problems,
     ) -> Option<Nanos> {
-        let value = self.value(key)?;
+        let value = self.ask(key, ValueForm::LengthOrOff(range.clone()))?;
         match value.get_ref() {
             DeValue::String(text) if text == "off" => Some(Nanos::ZERO),
             _ => length(key, value, &range, problems),
@@ -208,7 +260,12 @@ impl<'a, 'i> Fields<'a, 'i> {
         key: &'static str,
         problems: &mut Problems,
     ) -> Option<Vec<Spanned<String>>> {
-        let list = list(key, self.value(key)?, "a list of strings", problems)?;
+        let list = list(
+            key,
+            self.ask(key, ValueForm::Texts)?,
+            "a list of strings",
+            problems,
+        )?;
         let read = list.iter().map(|item| text(key, item, problems));
         Some(read.collect::<Vec<_>>().into_iter().flatten().collect())
     }
@@ -219,7 +276,7 @@ impl<'a, 'i> Fields<'a, 'i> {
         key: &'static str,
         problems: &mut Problems,
     ) -> Option<BTreeMap<String, String>> {
-        map(key, self.value(key)?, problems)
+        map(key, self.ask(key, ValueForm::Map)?, problems)
     }
 
     /// A table of strings, in the order in which they are written.
@@ -228,7 +285,7 @@ impl<'a, 'i> Fields<'a, 'i> {
         key: &'static str,
         problems: &mut Problems,
     ) -> Option<Vec<(Spanned<String>, Spanned<String>)>> {
-        pairs_of(key, self.value(key)?, problems)
+        pairs_of(key, self.ask(key, ValueForm::Map)?, problems)
     }
 
     /// A table.
@@ -238,7 +295,7 @@ impl<'a, 'i> Fields<'a, 'i> {
         place: &'static str,
         problems: &mut Problems,
     ) -> Option<Fields<'a, 'i>> {
-        let value = self.value(key)?;
+        let value = self.ask(key, ValueForm::Table(place))?;
         match value.get_ref() {
             DeValue::Table(table) => Some(Fields::new(place, value.span(), table)),
             _ => problems.wrong(key, value, &format!("a table, {place}")),
@@ -252,7 +309,7 @@ impl<'a, 'i> Fields<'a, 'i> {
         place: &'static str,
         problems: &mut Problems,
     ) -> Vec<Fields<'a, 'i>> {
-        let Some(value) = self.value(key) else {
+        let Some(value) = self.ask(key, ValueForm::Tables(place)) else {
             return Vec::new();
         };
         let DeValue::Array(items) = value.get_ref() else {
@@ -276,7 +333,8 @@ impl<'a, 'i> Fields<'a, 'i> {
 
     /// Keys and values that have not been requested.
     pub fn rest(&self) -> impl Iterator<Item = (Spanned<&'a str>, &'a Value<'i>)> {
-        let known: Vec<&str> = self.known.iter().map(|key| self.written(key)).collect();
+        let known = self.known.iter().map(|(key, _)| self.written(key));
+        let known: Vec<&str> = known.collect();
         self.table
             .iter()
             .map(|(key, value)| (Spanned::new(key.span(), key.get_ref().as_ref()), value))
@@ -287,6 +345,7 @@ impl<'a, 'i> Fields<'a, 'i> {
     /// something to a reader but not yet to Prony, and what is supported instead.
     pub fn finish(self, unsupported: &[(&str, &str)], problems: &mut Problems) {
         self.warn_of_renamed(problems);
+        self.note_asked(problems);
         for (key, _) in self.rest() {
             let typed = *key.get_ref();
             if let Some((_, instead)) = unsupported.iter().find(|(name, _)| *name == typed) {
@@ -295,9 +354,10 @@ impl<'a, 'i> Fields<'a, 'i> {
                 continue;
             }
             let message = format!("unknown key `{typed}` in {}", self.place);
-            let help = match nearest(typed, self.known.iter().copied()) {
+            let known: Vec<&str> = self.known.iter().map(|&(key, _)| key).collect();
+            let help = match nearest(typed, known.iter().copied()) {
                 Some(word) => format!("did you mean `{word}`?"),
-                None => format!("keys here: {}", quoted(&self.known)),
+                None => format!("keys here: {}", quoted(&known)),
             };
             problems.note(Diagnosis::new(key.span(), message).help(help));
         }

@@ -6,15 +6,18 @@
 
 mod arrival;
 mod client;
+pub mod cores;
+mod expect;
 pub(crate) mod fields;
 mod find_max;
 mod folder;
 pub(crate) mod keys;
 pub(crate) mod names;
 mod published;
-mod read;
+pub(crate) mod read;
 mod rows;
 pub(crate) mod service;
+pub(crate) mod spoken;
 pub(crate) mod types;
 pub(crate) mod words;
 mod work;
@@ -22,7 +25,8 @@ mod work;
 pub use fields::{FILE_BYTES_MAX, Origin};
 pub use keys::DURATION;
 pub use names::{check_names, check_peers, check_settings};
-pub use read::{BLOCKS, BUDGET, VISITS, sha256};
+pub use read::{BLOCKS, BUDGET, VISITS, WARMUP, sha256};
+pub use spoken::Spoken;
 pub use types::{
     ALL_CORES, Aim, Baseline, CONNECTIONS_MAX_DEFAULT, ClientWork, Connections, Counter, Exclusion,
     Experiment, From, GENERATORS, INSTANCES, Network, Parts, Published, Quick, Row, Run, Search,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use prony_base::Nanos;
 use prony_base::typed::share;
-use prony_record::RequestTemplate;
+use prony_record::{Cores, RequestTemplate};
 use sha2::{Digest, Sha256};
 use toml::Spanned;
 use toml::de::DeTable;
@@ -20,11 +20,11 @@ use super::types::{
     SubjectEntry, Workload,
 };
 use super::words::{self, PROGRAM_PLACEHOLDERS, START_PLACEHOLDERS, short};
-use super::{arrival, client, find_max, published, rows, service, work};
+use super::{arrival, client, cores, expect, find_max, published, rows, service, work};
 use crate::diagnosis::{Diagnoses, Diagnosis, nearest};
 use crate::subject::{program, server};
 use crate::sums::HexOf;
-use crate::target::Target;
+use crate::target;
 
 /// Keys that one might expect and that mean nothing yet.
 const UNSUPPORTED: [(&str, &str); 1] = [("sweep", "write one [[setting]] with its values instead")];
@@ -42,7 +42,8 @@ const IN_ARRIVAL: &str = "it stands in `arrival`: arrival = { rate = 1000 }, { s
 
 /// Visits that an experiment, or `--visits`, may ask for.
 pub const VISITS: RangeInclusive<Nanos> = Nanos::from_millis(50)..=Nanos::from_secs(5);
-const WARMUP: RangeInclusive<Nanos> = Nanos::ZERO..=Nanos::from_secs(3_600);
+/// Lengths of a warm-up.
+pub const WARMUP: RangeInclusive<Nanos> = Nanos::ZERO..=Nanos::from_secs(3_600);
 const TIMEOUT: RangeInclusive<Nanos> = Nanos::from_millis(1)..=Nanos::from_secs(600);
 /// Blocks that an experiment, or `--blocks`, may ask for.
 pub const BLOCKS: RangeInclusive<u64> = 1..=1_000;
@@ -51,26 +52,34 @@ pub const BUDGET: RangeInclusive<Nanos> = Nanos::from_secs(1)..=Nanos::from_secs
 impl Experiment {
     /// Reads and checks the file at `path`.
     pub fn load(path: &Path) -> Result<Experiment, Diagnoses> {
+        Experiment::load_as(path, &path.display().to_string())
+    }
+
+    /// The same with another `name` in messages and records than that of the path.
+    pub fn load_as(path: &Path, name: &str) -> Result<Experiment, Diagnoses> {
         let (text, origin) = read_file(path)?;
-        Experiment::parse(&text, &origin)
+        Experiment::parse(&text, &Origin::new(name, origin.folder))
     }
 
     /// Checks the text of an experiment. Pure; all problems are reported together.
     pub fn parse(text: &str, origin: &Origin) -> Result<Experiment, Diagnoses> {
-        experiment(text, origin).map_err(|problems| Diagnoses::new(&origin.path, text, problems))
+        let mut problems = Problems::default();
+        let experiment = experiment(text, origin, &mut problems);
+        match experiment.filter(|_| problems.errors.is_empty()) {
+            Some(experiment) => Ok(experiment),
+            None => Err(Diagnoses::new(&origin.path, text, problems.errors)),
+        }
     }
 }
 
-/// The whole file.
-pub fn experiment(text: &str, origin: &Origin) -> Result<Experiment, Vec<Diagnosis>> {
-    let mut problems = Problems::default();
-    let root = document(text, &mut problems);
-    if !problems.errors.is_empty() {
+/// The whole file; `None` where it is no TOML. With problems it is not to be used.
+pub(crate) fn experiment(text: &str, origin: &Origin, p: &mut Problems) -> Option<Experiment> {
+    let root = document(text, p);
+    if !p.errors.is_empty() {
         // The values with which the parser recovered would be reported as the writer's.
-        return Err(problems.errors);
+        return None;
     }
     let mut top = Fields::new("the experiment", 0..0, root.get_ref());
-    let p = &mut problems;
     let title = top.text("title", p).map(Spanned::into_inner);
     let question = top.text("question", p).map(Spanned::into_inner);
     let (run, quick) = match top.table("run", "[run]", p) {
@@ -116,11 +125,7 @@ pub fn experiment(text: &str, origin: &Origin) -> Result<Experiment, Vec<Diagnos
         warnings: std::mem::take(&mut p.warnings),
     };
     super::names::check_within(&experiment, p);
-    if problems.errors.is_empty() {
-        Ok(experiment)
-    } else {
-        Err(problems.errors)
-    }
+    Some(experiment)
 }
 
 /// The digest by which plans name the experiment of this text: of what is measured, its claims left out.
@@ -179,6 +184,7 @@ fn read_run(mut table: Fields<'_, '_>, p: &mut Problems) -> (Run, Quick) {
         aim: read_aim(&mut table, p),
         profile: table.truth("profile", p).unwrap_or(usual.profile),
         threads: table.whole("threads", THREADS, p).map(|n| n as u32),
+        cores: read_cores(&mut table, p),
         duration_at: said(&table, "duration"),
         warmup_at: said(&table, "warmup"),
     };
@@ -210,6 +216,18 @@ fn read_aim(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<Aim> {
         );
     }
     budget.or(precision)
+}
+
+/// `cores`: whose which are.
+fn read_cores(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<Spanned<Cores>> {
+    let text = table.text("cores", p)?;
+    match cores::parse(text.get_ref()) {
+        Ok(cores) => Some(Spanned::new(text.span(), cores)),
+        Err((message, help)) => {
+            p.note(Diagnosis::new(text.span(), message).help(help));
+            None
+        }
+    }
 }
 
 /// Where `key` is said.
@@ -349,8 +367,8 @@ fn read_from(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<From> {
 }
 
 fn check_url(url: Spanned<String>, p: &mut Problems) -> Option<String> {
-    let problem = match Target::parse(url.get_ref()) {
-        Ok(target) if target.path == "/" => return Some(format!("http://{}", target.authority())),
+    let problem = match target::read(url.get_ref()) {
+        Ok(url) if url.path == "/" => return Some(url.origin()),
         Ok(_) => "`url` names host and port; the path stands in the workload".to_owned(),
         Err(error) => error.to_string(),
     };
@@ -393,23 +411,26 @@ fn read_workload(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Workload
     );
     let find_max = find_max::read(&mut table, p);
     let expect = table.table("expect", "expect = {…}", p);
-    let (status, content_type, body) = expect.map_or((200, None, None), |t| read_expect(t, p));
+    let expect = expect
+        .map(|table| expect::read(table, p))
+        .unwrap_or_default();
     let span = table.span.clone();
     let title = read_title(&mut table, p);
     work::refuse_without_work(&mut table, p);
     client::refuse_without_client(&mut table, p);
     table.finish(&UNSUPPORTED_WORKLOAD, p);
     let request = request?;
-    check_random(&request, body.as_ref(), p);
+    expect::check_random(&request, expect.body.as_ref(), p);
     Some(Workload {
         name: name.unwrap_or_else(|| Spanned::new(span, name_of_path(&request.path))),
         title,
         work: None,
         client: None,
         request,
-        expect_status: status,
-        expect_content_type: content_type,
-        expect_body: body.map(Spanned::into_inner),
+        expect_status: expect.status,
+        expect_content_type: expect.content_type,
+        expect_body: expect.body.map(Spanned::into_inner),
+        expect_checks: expect.checks,
         arrival,
         connections: list.unwrap_or_else(|| vec![Connections::Exactly(100)]),
         connections_max: max,
@@ -419,30 +440,6 @@ fn read_workload(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Workload
         counter,
         find_max,
     })
-}
-
-fn read_expect(
-    mut table: Fields<'_, '_>,
-    p: &mut Problems,
-) -> (u16, Option<String>, Option<Spanned<String>>) {
-    let status = table
-        .whole("status", 200..=599, p)
-        .map_or(200, |n| n as u16);
-    let content_type = table.text("content_type", p).map(Spanned::into_inner);
-    let body = table.text("body", p);
-    table.finish(&[], p);
-    (status, content_type, body)
-}
-
-/// An expected random number must have been sent.
-fn check_random(request: &RequestTemplate, body: Option<&Spanned<String>>, p: &mut Problems) {
-    let Some(body) = body.filter(|body| body.get_ref().contains("{random}")) else {
-        return;
-    };
-    if !request.path.contains("{random}") && !request.body.contains("{random}") {
-        let message = "the answer is to hold `{random}`, and the request does not send it";
-        p.note(Diagnosis::new(body.span(), message));
-    }
 }
 
 fn read_request(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<RequestTemplate> {

@@ -66,6 +66,7 @@ pub fn values_by_setting(
     table: &Fields<'_, '_>,
     p: &mut Problems,
 ) -> Vec<(Spanned<String>, Spanned<String>)> {
+    table.note_asked(p);
     let mut rest: Vec<(Spanned<&str>, &Value<'_>)> = table.rest().collect();
     rest.sort_by_key(|(key, _)| key.span().start);
     let mut settings = Vec::with_capacity(rest.len());

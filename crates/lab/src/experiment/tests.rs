@@ -23,7 +23,7 @@ fn example(has_services: bool) -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-/// docs/experiments.md is the reference for writers.
+/// docs/experiments.md is the guide for writers.
 #[test]
 fn the_documented_file_parses_whole() {
     let page = include_str!("../../../../docs/experiments.md");
@@ -370,6 +370,8 @@ const WORDS: &[&str] = &[
     "reference",
     "copy",
     "threads",
+    "cores",
+    "'0-3,8/4-7'",
     "ref",
     "cmd",
     "url",

@@ -8,12 +8,13 @@ use std::ops::Range;
 use prony_base::Nanos;
 use prony_load::Objective;
 use prony_record::{
-    Arrival, CellMetric, Ended, Output, PlannedNetwork, REQUESTS, ReadySign, RequestTemplate,
-    Stated, StopRule,
+    AnswerChecks, Arrival, CellMetric, Cores, Ended, Output, PlannedNetwork, REQUESTS, ReadySign,
+    RequestTemplate, Stated, StopRule,
 };
 use toml::Spanned;
 
 use super::fields::Origin;
+use super::spoken;
 use crate::diagnosis::{Diagnoses, Diagnosis};
 
 /// Connections that a workload may ask for, where it does not say `max`.
@@ -92,6 +93,8 @@ pub struct Run {
     pub profile: bool,
     /// Cores of a server; threads of a program where no setting says them.
     pub threads: Option<u32>,
+    /// Cores by role, in place of those that the plan chooses.
+    pub cores: Option<Spanned<Cores>>,
     /// Where the length of the window is said, which means nothing to programs.
     pub duration_at: Option<Range<usize>>,
     /// Where the warm-up is said, which means nothing to clients and programs.
@@ -111,6 +114,7 @@ impl Default for Run {
             aim: None,
             profile: false,
             threads: None,
+            cores: None,
             duration_at: None,
             warmup_at: None,
         }
@@ -210,6 +214,8 @@ pub struct Workload {
     pub expect_content_type: Option<String>,
     /// Its exact body.
     pub expect_body: Option<String>,
+    /// What else is right of it.
+    pub expect_checks: AnswerChecks,
     /// When requests start.
     pub arrival: Arrival,
     /// Connections, as written.
@@ -280,8 +286,9 @@ impl Setting {
     pub fn has_effect(&self) -> bool {
         let nothing = self.env.is_empty() && self.args.is_empty() && self.env_of.is_empty();
         let topology = !self.topology.is_empty();
-        let processes = is_number_of_processes(self.name.get_ref());
-        !nothing || self.sysctl.is_some() || topology || processes
+        let name = self.name.get_ref();
+        let has_meaning = is_number_of_processes(name) || spoken::is_spoken(name);
+        !nothing || self.sysctl.is_some() || topology || has_meaning
     }
 }
 

@@ -17,6 +17,8 @@ pub const START_PLACEHOLDERS: [&str; 9] = [
     "payload_bytes",
     "instance",
 ];
+/// Placeholders that a server may use beside them for a protocol: files with the certificate that it shows and its key.
+pub const OF_TLS: [&str; 2] = ["certificate", "key"];
 /// Placeholders that the start command of a backing service and its environment may use.
 pub const BACKING_PLACEHOLDERS: [&str; 7] =
     ["host", "port", "threads", "dir", "build", "work", "prony"];

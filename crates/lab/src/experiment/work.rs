@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use prony_record::{Arrival, RequestTemplate};
+use prony_record::{AnswerChecks, Arrival, RequestTemplate};
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -12,7 +12,7 @@ use super::fields::{self, Fields, Problems, Value};
 use super::keys::{self, by_value, check_placeholders, read_name};
 use super::types::{ALL_CORES, From, Setting, THREADS, Work, Workload, is_number_of_processes};
 use super::words::{self, PROGRAM_PLACEHOLDERS, START_PLACEHOLDERS, short};
-use super::{client, find_max, service};
+use super::{client, find_max, service, spoken};
 use crate::diagnosis::Diagnosis;
 
 /// Sizes of a work.
@@ -73,6 +73,7 @@ pub fn read_workload(
         expect_status: 0,
         expect_content_type: None,
         expect_body: None,
+        expect_checks: AnswerChecks::default(),
         arrival: Arrival::Closed,
         connections: Vec::new(),
         connections_max: 0,
@@ -185,7 +186,7 @@ pub fn read_setting(
     let subjects = table.texts("subjects", p);
     let workloads = table.texts("workloads", p);
     if let Some(name) = &name {
-        check_numbers(name.get_ref(), &values, &table, p);
+        check_meaning(name.get_ref(), &values, &table, p);
     }
     table.finish(&[], p);
     Some(Setting {
@@ -201,12 +202,14 @@ pub fn read_setting(
     })
 }
 
-/// Whether the values of a setting whose name has a meaning are numbers of what it means.
-fn check_numbers(name: &str, values: &[String], table: &Fields<'_, '_>, p: &mut Problems) {
+/// Whether the values of a setting whose name has a meaning are what it means.
+fn check_meaning(name: &str, values: &[String], table: &Fields<'_, '_>, p: &mut Problems) {
     if name == THREADS {
         check_threads(values, table, p);
     } else if is_number_of_processes(name) {
         service::check_processes(name, values, table, p);
+    } else if spoken::is_spoken(name) {
+        spoken::check(name, values, table, p);
     }
 }
 

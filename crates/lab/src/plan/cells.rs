@@ -9,6 +9,7 @@ use toml::Spanned;
 
 use super::options::{CELLS_MAX, PlanError};
 use super::{client, program, topology};
+use crate::experiment::spoken;
 use crate::experiment::types::{Written, is_listed};
 use crate::experiment::{
     Connections, Exclusion, Experiment, Parts, Row, Setting, THREADS, Workload,
@@ -174,7 +175,9 @@ fn settings_of<'a>(
     let concerned = |(setting, _): &Written<'a>| {
         concerns(setting) || may(setting) && offered_by(setting.name.get_ref())
     };
-    let written: Vec<Written<'a>> = chosen.iter().copied().filter(concerned).collect();
+    let mut written: Vec<Written<'a>> = chosen.iter().copied().filter(concerned).collect();
+    let protocol = topology::protocol_of(&written);
+    written.retain(|(setting, _)| spoken::has_meaning(setting.name.get_ref(), protocol));
     let mut all = std::iter::once(subject).chain(topology::services_of(&around, parts));
     let offers = |other: &Subject| {
         let mut own = written.iter();

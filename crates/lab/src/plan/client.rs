@@ -5,7 +5,7 @@ use prony_base::{Nanos, counted};
 use prony_record::{Cell, NotRun, PlannedClient, PlannedNetwork};
 
 use super::facts::Facts;
-use super::select;
+use super::options::selects;
 use crate::experiment::types::is_listed;
 use crate::experiment::{ClientWork, Experiment, THREADS, Workload};
 use crate::subject::Subject;
@@ -198,8 +198,7 @@ pub fn undone(experiment: &Experiment, subjects: &[Subject], only: &[String]) ->
                 .as_ref()
                 .and_then(|c| c.why_not(&asked.work, 1));
             let what = format!("{} {}", subject.id, workload.name.get_ref());
-            let wanted =
-                only.is_empty() || only.iter().any(|p| select::selects(p, &subject.id, &what));
+            let wanted = only.is_empty() || only.iter().any(|p| selects(p, &subject.id, &what));
             if let Some(reason) = why.filter(|_| wanted) {
                 let remedy = String::new();
                 undone.push(NotRun {

@@ -7,6 +7,7 @@ use prony_record::{Arrival, Cell, Plan, Source, Work};
 
 use super::find_max;
 use super::{client, visits};
+use crate::experiment::Spoken;
 
 /// Estimate for a run of a program before one was measured.
 const PROGRAM: Nanos = Nanos::from_secs(1);
@@ -15,14 +16,21 @@ const PROGRAM: Nanos = Nanos::from_secs(1);
 const PROCESS: Nanos = Nanos::from_millis(200);
 
 /// Whether a cell is cross-checked by wrk where that is installed: cells of the reference are, if they are closed loops
-/// of requests to a server without services. wrk has no open loop and no search, and cannot drive programs or clients.
+/// of plain requests to a server without services. wrk has no open loop and no search, and cannot drive programs or clients.
 pub fn is_cross_checked(plan: &Plan, cell: &Cell) -> bool {
     let workload = plan.workloads.iter().find(|w| w.name == cell.workload);
     let is_server = workload.is_none_or(|w| {
         let requests = w.work() == Work::Server;
         requests && w.arrival == Arrival::Closed && w.find_max.is_none()
     });
-    is_server && cell.around.is_alone() && plan.reference.as_ref() == Some(&cell.subject)
+    let subject = plan.subjects.iter().find(|s| s.id == cell.subject);
+    let is_secure =
+        |source: &Source| matches!(source, Source::Url { url } if url.starts_with("https"));
+    let is_plain = Spoken::of(cell).is_plain() && !subject.is_some_and(|s| is_secure(&s.source));
+    is_server
+        && is_plain
+        && cell.around.is_alone()
+        && plan.reference.as_ref() == Some(&cell.subject)
 }
 
 /// Whether a cell is profiled where the plan has profiles: all are but those of servers that Prony did not start.

@@ -20,6 +20,8 @@ use crate::sysctl;
 pub struct Facts {
     /// Processors that Prony may use, those of one core together, in order.
     pub cores: Vec<Vec<u32>>,
+    /// All processors of the machine, rising, whether Prony may use them or not; empty: not known.
+    pub online: Vec<u32>,
     /// Key of the packages' commands: `debian` on Debian and what is made from it,
     /// empty elsewhere.
     pub distribution: String,
@@ -30,6 +32,8 @@ pub struct Facts {
     pub elsewhere: BTreeMap<String, String>,
     /// Of the files that the subjects need, those that are there, as they name them.
     pub files: BTreeSet<String>,
+    /// Of what the subjects are built from outside of their folders, paths that are not there.
+    pub absent_inputs: BTreeSet<PathBuf>,
     /// Folder of what the user has built; `None`: none is named, or it is not there.
     pub originals: Option<PathBuf>,
     /// Whether Prony may mount and enter root file systems.
@@ -77,6 +81,7 @@ impl Facts {
         };
         Facts {
             cores: cores(),
+            online: online(),
             distribution: distribution(),
             commands: there.into_iter().map(str::to_owned).collect(),
             elsewhere: away
@@ -84,6 +89,11 @@ impl Facts {
                 .filter_map(|command| Some((command.to_owned(), in_system(command)?)))
                 .collect(),
             files: files.filter(is_there).cloned().collect(),
+            absent_inputs: subjects
+                .iter()
+                .flat_map(inputs_outside)
+                .filter(|path| !path.exists())
+                .collect(),
             originals: originals.map(Path::to_path_buf),
             may_root: root::allowed(),
             limits: Limits::read(own_network && subjects.iter().all(Subject::is_started)),
@@ -160,6 +170,9 @@ impl Facts {
 
     /// Why `subject` cannot run here, and the command that would change it (empty where none is known); `None`: it can.
     pub fn lacks(&self, subject: &Subject) -> Option<(String, String)> {
+        if let Some(reason) = self.lacks_checkout(subject) {
+            return Some((reason, CHECKOUT.to_owned()));
+        }
         let reason = self.why_missing(&subject.needs);
         let Some(root) = subject.root_if(reason.is_some()) else {
             return Some((reason?, self.remedy(&subject.needs)));
@@ -170,6 +183,17 @@ impl Facts {
             Some(reason) => (format!("{reason}; {why}"), remedy),
             None => (why, remedy),
         })
+    }
+
+    /// Why a subject that is built from more than its folder cannot be built here.
+    fn lacks_checkout(&self, subject: &Subject) -> Option<String> {
+        let mut absent = inputs_outside(subject).filter(|path| self.absent_inputs.contains(path));
+        let first = absent.next()?;
+        let rest = match absent.count() {
+            0 => ", which it is built from, is not there".to_owned(),
+            more => format!(" and {more} more that it is built from are not there"),
+        };
+        Some(format!("needs a checkout: {}{rest}", first.display()))
     }
 
     /// Why there can be no root file system `root`, and what changes it.
@@ -232,6 +256,26 @@ impl Facts {
     }
 }
 
+/// What brings the sources that some subjects of Prony's are built from.
+const CHECKOUT: &str = "run prony in a checkout of its sources, or name one: PRONY_HOME=DIR";
+
+/// What a subject is built from that does not lie in its folder, as absolute paths without `..`.
+fn inputs_outside(subject: &Subject) -> impl Iterator<Item = PathBuf> {
+    let folder = subject.folder().map(Path::to_path_buf);
+    let inputs = subject.build.iter().flat_map(|build| &build.inputs);
+    let outside = inputs.filter(|input| input.starts_with("../"));
+    outside.filter_map(move |input| {
+        let mut path = folder.clone()?;
+        for part in Path::new(input) {
+            match part.to_str() {
+                Some("..") => drop(path.pop()),
+                _ => path.push(part),
+            }
+        }
+        Some(path)
+    })
+}
+
 /// Where in the system's own folders `command` is, if it is.
 fn in_system(command: &str) -> Option<String> {
     let folders = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
@@ -258,6 +302,12 @@ fn cores() -> Vec<Vec<u32>> {
         }
     }
     groups
+}
+
+/// The processors of this machine.
+fn online() -> Vec<u32> {
+    let text = fs::read_to_string("/sys/devices/system/cpu/online");
+    text.map_or_else(|_| Vec::new(), |text| cpu_list(&text))
 }
 
 /// Reads `0,2-3` as the kernel writes it.
@@ -310,6 +360,8 @@ mod tests {
     fn this_machine_has_a_core() {
         let facts = Facts::gather(&[], "", None, false);
         assert!(facts.cores.iter().all(|core| !core.is_empty()) && !facts.cores.is_empty());
+        let known = |core: &u32| facts.online.is_empty() || facts.online.contains(core);
+        assert!(facts.cores.iter().flatten().all(known), "{facts:?}");
     }
 
     #[test]
@@ -357,6 +409,30 @@ mod tests {
         };
         let facts = Facts::gather(&subjects, "", None, false);
         assert!(facts.remedy(&more).starts_with("install it; build "));
+    }
+
+    #[test]
+    fn a_subject_that_is_built_from_more_than_its_folder_names_what_is_not_there() {
+        let subjects = prony_testkit::root().join("subjects");
+        let load = |id: &str| Subject::load(&subjects.join(id)).unwrap();
+        let all = ["rust/prony-clicky", "rust/axum"].map(load);
+        let commands = all.iter().flat_map(|one| one.needs.commands.clone());
+        let mut facts = Facts {
+            commands: commands.collect(),
+            ..Facts::gather(&all, "", None, false)
+        };
+        assert_eq!(all.each_ref().map(|one| facts.lacks(one)), [None, None]);
+        facts.absent_inputs = inputs_outside(&all[0]).collect();
+        let (why, remedy) = facts.lacks(&all[0]).unwrap();
+        assert!(why.starts_with("needs a checkout: /"), "{why}");
+        let root = prony_testkit::root().canonicalize().unwrap();
+        let first = root.join("Cargo.toml");
+        assert!(
+            why.contains(&format!("{} and 6 more", first.display())),
+            "{why}"
+        );
+        assert!(remedy.contains("PRONY_HOME=DIR"), "{remedy}");
+        assert_eq!(facts.lacks(&all[1]), None);
     }
 
     #[test]

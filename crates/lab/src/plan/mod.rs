@@ -17,8 +17,8 @@
 //! - One cap on connections holds for all cells ([`crate::cap`]).
 //! - A program that does not do a workload's work is named as not run, with the reason
 //!   that its file gives.
-//! - An experiment of programs alone has no generator: all cores are the programs'. A
-//!   client has the subject's cores, and its peer the generator's.
+//! - An experiment of programs alone has no generator: all cores are the programs', or all that
+//!   are given to the subject. A client has the subject's cores, and its peer the generator's.
 //! - A client's cell with more threads than connections, or than the client can use, is
 //!   not run; nor is one whose peer or network cannot be had.
 //! - A service that stands around a subject and cannot be had takes the cells that need it
@@ -38,12 +38,10 @@ mod facts;
 mod find_max;
 mod fuzz;
 mod options;
-mod order;
 mod program;
 mod published;
 mod resolve;
 mod rows;
-mod select;
 mod settle;
 mod threads;
 mod topology;
@@ -51,6 +49,7 @@ pub(crate) mod visits;
 
 pub use crate::launch::on_path;
 pub use check::check_services;
+pub use cores::line as line_on_cores;
 pub use estimate::{
     Beside, Trials, estimate, estimate_line, is_cross_checked, is_profiled, is_server, trials,
 };
@@ -58,10 +57,9 @@ pub use facts::{Facts, KernelSetting};
 pub(crate) use find_max::{length as search_length, longest as longest_search};
 pub use fuzz::fuzz;
 pub use options::{CELLS_MAX, Options, PlanError};
-pub use order::order;
 pub use published::{check_published, republish};
 pub use resolve::{plan, processes};
-pub use settle::settle;
+pub use settle::{order, settle};
 pub use visits::{in_window as visits_in, lines as lines_on_visits};
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
-//! What the command line says of a plan, and why there is none.
+//! What the command line says of a plan, which cells its `--only` selects, and why there is no plan.
 
 use std::fmt;
 
 use prony_base::{Nanos, counted};
-use prony_record::NotRun;
+use prony_record::{Cores, NotRun};
+
+use crate::diagnosis::Diagnoses;
 
 /// Cells of a plan at the most.
 pub const CELLS_MAX: usize = 5_000;
@@ -19,6 +21,8 @@ pub struct Options {
     pub blocks: Option<u32>,
     /// `--duration`.
     pub duration: Option<Nanos>,
+    /// `--warmup`.
+    pub warmup: Option<Nanos>,
     /// `--visits`; zero is `off`.
     pub visits: Option<Nanos>,
     /// Whether the narrowest intervals are asked for (`--budget`, `--precision`): what can be visited is visited, unless
@@ -26,6 +30,8 @@ pub struct Options {
     pub aims: bool,
     /// `--profile`.
     pub profile: bool,
+    /// `--cores`, which goes before the experiment's.
+    pub cores: Option<Cores>,
     /// `--seed`.
     pub seed: Option<u64>,
     /// The words after `prony`.
@@ -53,6 +59,15 @@ pub enum PlanError {
     TooManyCells,
     /// `--duration`, and nothing lasts for a given time.
     NoWindow,
+    /// `--cores` names what cannot be had here.
+    NoSuchCores {
+        /// Which, and why.
+        message: String,
+        /// What to do about it.
+        help: String,
+    },
+    /// What the experiment's file says cannot be had here.
+    InFile(Diagnoses),
 }
 
 /// Ids that a message lists at the most.
@@ -90,6 +105,8 @@ impl fmt::Display for PlanError {
                 "--duration means nothing here: no workload of the experiment lasts for a given time, its programs \
                  and downloads run to their end",
             ),
+            PlanError::NoSuchCores { message, help } => write!(f, "--cores: {message}; {help}"),
+            PlanError::InFile(wrong) => wrong.fmt(f),
             PlanError::TooManyCells => write!(
                 f,
                 "the experiment has more than {CELLS_MAX} cells; give fewer connections, settings or subjects",
@@ -99,3 +116,88 @@ impl fmt::Display for PlanError {
 }
 
 impl std::error::Error for PlanError {}
+
+/// Whether `pattern` selects a cell `id` of `subject`: as a part of either, or as
+/// the whole of either where it holds `*` (any text) or `?` (one character).
+/// Case does not count.
+pub fn selects(pattern: &str, subject: &str, id: &str) -> bool {
+    let pattern = pattern.to_lowercase();
+    let matches = |text: &str| {
+        let text = text.to_lowercase();
+        if pattern.contains(['*', '?']) {
+            glob(&chars(&pattern), &chars(&text))
+        } else {
+            text.contains(&pattern)
+        }
+    };
+    matches(subject) || matches(id)
+}
+
+fn chars(text: &str) -> Vec<char> {
+    text.chars().collect()
+}
+
+/// Whether all of `text` matches; linear but for backing up to the last `*`.
+fn glob(pattern: &[char], text: &[char]) -> bool {
+    let (mut at, mut in_text) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while in_text < text.len() {
+        match pattern.get(at) {
+            Some('*') => {
+                star = Some((at, in_text));
+                at += 1;
+            }
+            Some(&c) if c == '?' || c == text[in_text] => {
+                at += 1;
+                in_text += 1;
+            }
+            _ => match star {
+                Some((star_at, from)) => {
+                    star = Some((star_at, from + 1));
+                    at = star_at + 1;
+                    in_text = from + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[at..].iter().all(|&c| c == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn parts_and_globs_select() {
+        let on = |pattern: &str| selects(pattern, "rust/axum", "rust/axum ping c=400");
+        for yes in [
+            "axum",
+            "AXUM",
+            "rust",
+            "c=400",
+            "rust/*",
+            "*c=400",
+            "rust/a?um",
+            "*",
+            "ping c",
+        ] {
+            assert!(on(yes), "{yes}");
+        }
+        for no in ["go/*", "c=2", "a?um", "*ping", "axum*x"] {
+            assert!(!on(no), "{no}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_text_selects_itself_and_a_star_selects_all(text in "[a-z/ =0-9]{0,20}", pattern in "[a-b*?]{0,12}") {
+            let text = chars(&text);
+            prop_assert!(glob(&text, &text));
+            prop_assert!(glob(&['*'], &text));
+            let stars = chars(&pattern.replace('?', "*"));
+            prop_assert!(!glob(&chars(&pattern), &text) || glob(&stars, &text));
+        }
+    }
+}

@@ -4,10 +4,11 @@
 use prony_record::{Cell, Cores, NotRun, PlannedProgram};
 
 use super::facts::Facts;
-use super::select;
+use super::options::selects;
+use crate::experiment::spoken::{self, PROTOCOL, PROTOCOLS};
 use crate::experiment::types::is_listed;
 use crate::experiment::{ALL_CORES, Experiment, Setting, THREADS, Work, Workload};
-use crate::subject::Subject;
+use crate::subject::{Role, Subject};
 
 /// The sizes of a work: quick ones if asked, each once.
 pub fn counts(work: &Work, experiment: &Experiment, quick: bool) -> Vec<u64> {
@@ -53,11 +54,22 @@ pub fn is_all_programs(experiment: &Experiment) -> bool {
     experiment.workloads.iter().all(|w| w.work.is_some())
 }
 
-/// The cores of an experiment without a generator: all are the subject's.
-pub fn cores(groups: &[Vec<u32>]) -> Cores {
+/// The cores of an experiment without a generator: all are the subject's, or those that are `given` to it. The lab has what a
+/// program leaves; where they are given, its own, or else those of the side that there is not.
+pub fn cores(groups: &[Vec<u32>], given: Option<&Cores>) -> Cores {
+    let Some(given) = given else {
+        return Cores {
+            subject: groups.concat(),
+            ..Cores::default()
+        };
+    };
     Cores {
-        subject: groups.concat(),
+        subject: given.subject.clone(),
         generator: Vec::new(),
+        lab: match given.lab.is_empty() {
+            true => given.generator.clone(),
+            false => given.lab.clone(),
+        },
     }
 }
 
@@ -80,6 +92,9 @@ pub fn value_of(setting: &Setting, value: &str, workload: &Workload, cores: &Cor
 /// Whether a setting does something to `subject` in `workload`, beside being listed.
 pub fn is_told(setting: &Setting, subject: &Subject, workload: &Workload) -> bool {
     let name = setting.name.get_ref();
+    if spoken::is_spoken(name) {
+        return workload.is_request();
+    }
     if setting.has_effect() || subject.variants.contains_key(name) {
         return true;
     }
@@ -100,10 +115,32 @@ pub fn is_told(setting: &Setting, subject: &Subject, workload: &Workload) -> boo
         }
 }
 
-/// Whether `subject` offers the build that `value` of `setting` names.
+/// Whether `subject` offers the build, or speaks the protocol, that `value` of `setting` names.
 pub fn offers(setting: &Setting, subject: &Subject, value: &str) -> bool {
-    let offered = subject.variants.get(setting.name.get_ref());
+    let name = setting.name.get_ref();
+    if name == PROTOCOL && subject.role != Role::Backing {
+        return subject.speaks(value);
+    }
+    let offered = subject.variants.get(name);
     offered.is_none_or(|values| values.iter().any(|own| own == value))
+}
+
+/// Why `subject` has no cell with a value of `setting` that it does not offer.
+pub fn why_not_offered(setting: &Setting, subject: &Subject) -> String {
+    let name = setting.name.get_ref();
+    if name == PROTOCOL {
+        let spoken = PROTOCOLS.into_iter().filter(|one| subject.speaks(one));
+        let spoken: Vec<&str> = spoken.collect();
+        return format!(
+            "it speaks {}, by [protocols] of its subject.toml",
+            crate::diagnosis::quoted(&spoken)
+        );
+    }
+    let offered = subject.variants.get(name).cloned().unwrap_or_default();
+    format!(
+        "it offers the builds {}",
+        crate::diagnosis::quoted(&offered)
+    )
 }
 
 /// What programs of the experiment do not do, by subject and workload, and builds that
@@ -111,7 +148,7 @@ pub fn offers(setting: &Setting, subject: &Subject, value: &str) -> bool {
 pub fn undone(experiment: &Experiment, subjects: &[Subject], only: &[String]) -> Vec<NotRun> {
     let mut undone = Vec::new();
     let asked = |subject: &str, what: &str| {
-        only.is_empty() || only.iter().any(|p| select::selects(p, subject, what))
+        only.is_empty() || only.iter().any(|p| selects(p, subject, what))
     };
     let mut note = |subject: &Subject, what: String, reason: String| {
         if asked(&subject.id, &what) {
@@ -150,11 +187,7 @@ pub fn undone(experiment: &Experiment, subjects: &[Subject], only: &[String]) ->
                 .iter()
                 .filter(|v| !offers(setting, subject, v))
             {
-                let offered = subject.variants.get(name).cloned().unwrap_or_default();
-                let reason = format!(
-                    "it offers the builds {}",
-                    crate::diagnosis::quoted(&offered)
-                );
+                let reason = why_not_offered(setting, subject);
                 note(subject, format!("{} {name}={value}", subject.id), reason);
             }
         }

@@ -100,6 +100,7 @@ pub fn check_published(experiment: &Experiment, all: &[Subject]) -> Result<(), D
         cores: Cores {
             subject: vec![0],
             generator: vec![1],
+            lab: Vec::new(),
         },
     };
     let inputs = CellInputs {

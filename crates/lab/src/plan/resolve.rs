@@ -11,11 +11,10 @@ use prony_record::{
 use super::cells::{
     CellInputs, Frame, applies, candidates, connections, once, planned_arrival, planned_settings,
 };
+use super::cores;
 use super::facts::Facts;
-use super::options::{Options, PlanError};
-use super::{
-    client, copies, cores, program, published, rows, select, settle, threads, topology, visits,
-};
+use super::options::{Options, PlanError, selects};
+use super::{client, copies, program, published, rows, settle, threads, topology, visits};
 use crate::cap;
 use crate::experiment::{Connections, Counter, Experiment, Parts, Search, Workload};
 use crate::profile;
@@ -32,8 +31,9 @@ pub fn plan(
     if options.duration.is_some() && !client::has_window(experiment) {
         return Err(PlanError::NoWindow);
     }
+    cores::check(experiment, facts, options)?;
     let parts = experiment.split(all);
-    let frame = frame(experiment, facts);
+    let frame = frame(experiment, facts, options);
     let (cells, not_run) = choose(experiment, &parts, facts, &frame, options)?;
     let run = run_of(experiment, options);
     let Frame {
@@ -81,7 +81,8 @@ pub fn plan(
     if experiment.run.copy && !options.quick {
         copies::add(&mut plan);
     }
-    let crowds = threads::notes(experiment, &plan);
+    let given = cores::given(experiment, options).is_some();
+    let crowds = threads::notes(experiment, &plan, given);
     plan.notes.extend(crowds);
     settle::finish(&mut plan);
     if visits::said(options, &experiment.run).is_none() {
@@ -156,11 +157,12 @@ fn choose(
 }
 
 /// An experiment of programs has no generator, and nothing of the network limits it.
-fn frame(experiment: &Experiment, facts: &Facts) -> Frame {
+fn frame(experiment: &Experiment, facts: &Facts, options: &Options) -> Frame {
+    let given = cores::given(experiment, options);
     if program::is_all_programs(experiment) {
         return Frame {
             connection_cap: ConnectionCap::default(),
-            cores: program::cores(&facts.cores),
+            cores: program::cores(&facts.cores, given),
         };
     }
     let asked = experiment.workloads.iter().map(|w| w.connections_max);
@@ -170,7 +172,7 @@ fn frame(experiment: &Experiment, facts: &Facts) -> Frame {
             asked.max().unwrap_or(1),
             topology::has_front(experiment),
         ),
-        cores: cores::split(&facts.cores, experiment.run.threads),
+        cores: cores::split(&facts.cores, experiment.run.threads, given),
     }
 }
 
@@ -178,10 +180,7 @@ fn select_only(all: &[Cell], only: &[String]) -> Result<Vec<Cell>, PlanError> {
     if only.is_empty() {
         return Ok(all.to_vec());
     }
-    let on = |cell: &&Cell| {
-        only.iter()
-            .any(|p| select::selects(p, &cell.subject, &cell.id))
-    };
+    let on = |cell: &&Cell| only.iter().any(|p| selects(p, &cell.subject, &cell.id));
     let selected: Vec<Cell> = all.iter().filter(on).cloned().collect();
     if selected.is_empty() {
         return Err(PlanError::NothingSelected {
@@ -216,8 +215,7 @@ fn not_applicable(
     all: &[Cell],
     only: &[String],
 ) -> Vec<NotRun> {
-    let asked =
-        |s: &Subject| only.is_empty() || only.iter().any(|p| select::selects(p, &s.id, &s.id));
+    let asked = |s: &Subject| only.is_empty() || only.iter().any(|p| selects(p, &s.id, &s.id));
     let reached: Vec<&str> = subjects_of(all).collect();
     let unreached = subjects
         .iter()
@@ -327,6 +325,7 @@ fn planned_subject(experiment: &Experiment, subject: &Subject, cores: &Cores) ->
         program_threads: subject.program.as_ref().map_or(0, |_| of_program),
         program_output: program.output,
         variants: subject.variants.clone(),
+        protocols: subject.protocols.clone(),
         build_dir: String::new(),
         root_dir: String::new(),
         build_key: String::new(),
@@ -385,6 +384,7 @@ fn planned_workloads(
             expect_status: workload.expect_status,
             expect_content_type: workload.expect_content_type.clone(),
             expect_body: workload.expect_body.clone(),
+            expect_checks: workload.expect_checks.clone(),
             arrival: planned_arrival(&workload.arrival, own()),
             connections,
             timeout_ns: workload.timeout.0,
@@ -421,7 +421,7 @@ struct Times {
     warmup: Nanos,
 }
 
-/// `[run]`, what `--quick` makes of it, `--blocks` and `--duration`.
+/// `[run]`, what `--quick` makes of it, `--blocks`, `--duration` and `--warmup`.
 fn run_of(experiment: &Experiment, options: &Options) -> Times {
     let (run, quick) = (&experiment.run, &experiment.quick);
     let mut times = Times {
@@ -439,6 +439,7 @@ fn run_of(experiment: &Experiment, options: &Options) -> Times {
             .unwrap_or(run.warmup.min(Nanos::from_millis(300)));
     }
     times.duration = options.duration.unwrap_or(times.duration);
+    times.warmup = options.warmup.unwrap_or(times.warmup);
     if !client::has_window(experiment) {
         times.duration = Nanos::ZERO;
     }

@@ -25,7 +25,9 @@ fn root() -> std::path::PathBuf {
 fn machine(subjects: &[Subject]) -> Facts {
     let needs = || subjects.iter().map(|subject| &subject.needs);
     Facts {
+        absent_inputs: BTreeSet::new(),
         cores: vec![vec![0], vec![1]],
+        online: vec![0, 1],
         distribution: "debian".to_owned(),
         may_root: true,
         commands: needs().flat_map(|n| n.commands.clone()).collect(),
@@ -134,6 +136,70 @@ fn the_ping_plan_without_go_node_nginx_and_python() {
         .insert("nginx".to_owned(), "/usr/sbin/nginx".to_owned());
     let plan = plan(&experiment, &subjects, &facts, &quick()).unwrap();
     insta::assert_snapshot!(outline(&plan));
+}
+
+#[test]
+fn a_cell_has_the_settings_that_its_protocol_gives_a_meaning() {
+    let text = r#"
+        title = "t"
+        question = "q"
+        [[subject]]
+        name = "plain"
+        cmd = ["server", "{port}"]
+        endpoints = ["/"]
+        [[workload]]
+        name = "w"
+        request = { path = "/" }
+        connections = [1]
+        [[setting]]
+        name = "protocol"
+        values = ["http", "h2"]
+        [[setting]]
+        name = "streams"
+        values = [1, 10]
+        [[setting]]
+        name = "pipeline"
+        values = [1, 4]
+        [[setting]]
+        name = "resumption"
+        values = ["on", "off"]
+    "#;
+    let (experiment, mut subjects) = own(text);
+    let planned = |subjects: &[Subject]| {
+        let facts = machine(subjects);
+        let plan = plan(&experiment, subjects, &facts, &Options::default()).unwrap();
+        let cells = plan.cells.iter().map(|cell| cell.id.clone());
+        let undone = plan
+            .not_run
+            .iter()
+            .map(|gone| format!("{}: {}", gone.what, gone.reason));
+        (cells.collect::<Vec<_>>(), undone.collect::<Vec<_>>())
+    };
+    let (cells, undone) = planned(&subjects);
+    let plain = [
+        "plain w c=1 pipeline=1 protocol=http",
+        "plain w c=1 pipeline=4 protocol=http",
+    ];
+    assert_eq!(cells, plain);
+    let why = "it speaks `http`, by [protocols] of its subject.toml";
+    assert_eq!(undone, [format!("plain protocol=h2: {why}")]);
+    subjects[0].protocols.insert("h2".to_owned(), Vec::new());
+    let (cells, undone) = planned(&subjects);
+    assert!(undone.is_empty(), "{undone:?}");
+    assert_eq!(cells[..2], plain);
+    let secure: Vec<&str> = cells[2..]
+        .iter()
+        .map(|id| &id["plain w c=1 ".len()..])
+        .collect();
+    assert_eq!(
+        secure,
+        [
+            "protocol=h2 resumption=on streams=1",
+            "protocol=h2 resumption=off streams=1",
+            "protocol=h2 resumption=on streams=10",
+            "protocol=h2 resumption=off streams=10"
+        ]
+    );
 }
 
 #[test]

@@ -12,10 +12,12 @@ use super::program;
 use crate::experiment::{Experiment, THREADS};
 
 /// A sentence for each number of threads that is more than there are processors for, or that the
-/// machine cannot give.
-pub fn notes(experiment: &Experiment, plan: &Plan) -> Vec<String> {
+/// machine cannot give. `is_given`: a person said whose which cores are.
+pub fn notes(experiment: &Experiment, plan: &Plan, is_given: bool) -> Vec<String> {
     let cores = &plan.cores;
-    let mut notes: Vec<String> = too_few_cores(experiment, cores).into_iter().collect();
+    let mut notes: Vec<String> = too_few_cores(experiment, cores, is_given)
+        .into_iter()
+        .collect();
     let mut crowds: BTreeMap<(u32, usize), Vec<&str>> = BTreeMap::new();
     let told = plan.cells.iter().filter_map(|cell| told(plan, cell));
     let around = plan.backings.iter().chain(&plan.fronts);
@@ -40,11 +42,16 @@ pub fn notes(experiment: &Experiment, plan: &Plan) -> Vec<String> {
 }
 
 /// `[run] threads` of servers: cores are given, and a machine may have fewer.
-fn too_few_cores(experiment: &Experiment, cores: &Cores) -> Option<String> {
+fn too_few_cores(experiment: &Experiment, cores: &Cores, is_given: bool) -> Option<String> {
     let wanted = experiment.run.threads? as usize;
     let given = cores.subject.len();
     if program::is_all_programs(experiment) || given == 0 || wanted <= given {
         return None;
+    }
+    if is_given {
+        return Some(format!(
+            "[run] asks for {wanted} processors of the subject, and its list of cores has {given}"
+        ));
     }
     let mut all: Vec<u32> = [&cores.subject[..], &cores.generator[..]].concat();
     all.sort_unstable();

@@ -10,6 +10,7 @@ use prony_record::{Around, Cell, NotRun, PlannedSubject};
 
 use super::facts::Facts;
 use super::program;
+use crate::experiment::spoken::{self, PROTOCOL};
 use crate::experiment::types::{Written, is_listed};
 use crate::experiment::{
     Experiment, GENERATORS, INSTANCES, Parts, Setting, SettingTopology, THREADS, Workload,
@@ -86,8 +87,16 @@ pub fn is_of_servers(setting: &Setting, services: &Parts<'_, Subject>) -> bool {
     let named = |backing: &Subject| names_in(setting.texts(), &backing.id);
     name == INSTANCES
         || name == GENERATORS
+        || spoken::is_spoken(name)
         || !setting.topology.is_empty()
         || services.backings.iter().any(named)
+}
+
+/// The protocol of a cell with these settings.
+pub fn protocol_of<'a>(written: &[Written<'a>]) -> &'a str {
+    let mut own = written.iter();
+    let found = own.find(|(setting, _)| setting.name.get_ref() == PROTOCOL);
+    found.map_or(spoken::PLAIN, |&(_, value)| value)
 }
 
 /// Why a row of `workload` cannot set `setting` to `value` for `subject`, and the remedy.
@@ -113,6 +122,12 @@ pub(crate) fn why_not_set(
         let message = format!("the setting `{name}` is not for `{own}`, by its `workloads`");
         return Some((message, format!("add \"{own}\" to them")));
     }
+    let protocol = protocol_of(written);
+    if !spoken::has_meaning(name, protocol) {
+        let message =
+            format!("the setting `{name}` says nothing where the protocol is `{protocol}`");
+        return Some((message, "leave it out of this row".to_owned()));
+    }
     let around = topology(subject, written, services);
     let of_services = || services_of(&around, services);
     let offered = |other: &&Subject| other.variants.contains_key(name);
@@ -128,13 +143,14 @@ pub(crate) fn why_not_set(
     }
     let mut all = std::iter::once(subject).chain(of_services());
     let other = all.find(|own| !program::offers(setting, own, value))?;
-    let offered = other.variants.get(name).cloned().unwrap_or_default();
-    let message = format!(
-        "`{}` does not offer the build `{value}` of `{name}`",
-        other.id
-    );
-    let help = format!("it offers {}", crate::diagnosis::quoted(&offered));
-    Some((message, help))
+    let message = match name == PROTOCOL {
+        true => format!("`{}` does not speak `{value}`", other.id),
+        false => format!(
+            "`{}` does not offer the build `{value}` of `{name}`",
+            other.id
+        ),
+    };
+    Some((message, program::why_not_offered(setting, other)))
 }
 
 /// The services that cells need, in the order of the experiment.

@@ -37,7 +37,6 @@ mod options;
 mod pace;
 mod tasks;
 mod visits;
-mod work;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -47,6 +46,8 @@ use prony_record::{
     Cell, Environment, Histogram, Outcome, Phase, Plan, PlannedSubject, Source, Trial, Turned,
 };
 
+use crate::experiment::cores::list;
+use crate::launch;
 use crate::plan;
 use crate::store::{self, Journal};
 use crate::sums;
@@ -55,8 +56,7 @@ use crate::sysctl::{self, Note};
 pub use options::{Event, Options, Progress, RunError, RunOutcome, Wrk};
 use options::{INTERRUPT_SLACK, POLL, TRIAL_SLACK};
 use pace::Pace;
-use tasks::{Task, network_of, peer_of, services_of, subject_of, tasks, workload_of};
-use work::WorkFolder;
+use tasks::{Task, WorkFolder, network_of, peer_of, services_of, subject_of, tasks, workload_of};
 
 /// Failures before the measurement after which a cell is not tried again: one may be chance.
 const EARLY_FAILURES_MAX: u32 = 2;
@@ -119,7 +119,13 @@ fn run_or_check(
         total: 0,
         outcome: RunOutcome::default(),
     };
-    runner.all(&tasks, progress)?;
+    // The processes of a trial are pinned where they start; what the lab runs beside them is to disturb neither side.
+    let lab = &plan.cores.lab;
+    let all = launch::on_cores(lab, || runner.all(&tasks, progress));
+    all.map_err(|source| RunError::Cores {
+        cores: list(lab),
+        source,
+    })??;
     sums::seal(&runner.dir)?;
     Ok(runner.outcome)
 }

@@ -103,6 +103,14 @@ pub enum RunError {
     /// The folder for the trials' files, or a kernel setting that cannot be put back.
     #[error("the folder for the trials' files, or a kernel setting: {0}")]
     Work(#[from] io::Error),
+    /// The plan's cores for the lab itself: a run that is resumed elsewhere, or under another affinity.
+    #[error("the plan has the sampler on cores {cores}, which cannot be had here: {source}")]
+    Cores {
+        /// Which.
+        cores: String,
+        /// Why.
+        source: io::Error,
+    },
     /// The plan refers to an entry that it does not have.
     #[error("the plan is broken: cell `{cell}` names {what}, which is not in it")]
     Plan {

@@ -118,6 +118,7 @@ mod tests {
         let cores = Cores {
             subject: vec![0],
             generator: vec![1],
+            lab: vec![2],
         };
         let at = |busy_ns| CoreTimes {
             busy_ns,

@@ -12,6 +12,7 @@ use toml::Spanned;
 use crate::diagnosis::{Diagnoses, Diagnosis, nearest};
 use crate::experiment::fields::{Fields, Origin, Problems, document, read_file};
 use crate::experiment::keys::suggest_placeholder;
+use crate::experiment::spoken::PLAIN;
 use crate::experiment::words::{
     self, BUILD_PLACEHOLDERS, START_PLACEHOLDERS, VERSION_PLACEHOLDERS, short,
 };
@@ -79,6 +80,8 @@ pub struct Subject {
     pub counts: Option<CountsSign>,
     /// Builds that it offers.
     pub variants: Variants,
+    /// What its command is given for each protocol that it speaks beside plain HTTP/1.1.
+    pub protocols: BTreeMap<String, Vec<String>>,
     /// Text of its file, part of the key of its build; empty without one.
     pub text: String,
 }
@@ -148,6 +151,11 @@ impl Subject {
         self.endpoints.is_empty() || self.endpoints.iter().any(matches)
     }
 
+    /// Whether it speaks `protocol` as a server: `http`, and what its `[protocols]` has.
+    pub fn speaks(&self, protocol: &str) -> bool {
+        protocol == PLAIN || self.protocols.contains_key(protocol)
+    }
+
     /// The absolute folder that it runs in; `None` for a `url`.
     pub fn folder(&self) -> Option<&Path> {
         match &self.source {
@@ -199,11 +207,13 @@ pub(super) fn blank(name: &str, summary: &str) -> Subject {
         client: None,
         counts: None,
         variants: Variants::new(),
+        protocols: BTreeMap::new(),
         text: String::new(),
     }
 }
 
-fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
+/// The whole file; with problems it is not to be used.
+pub(crate) fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
     let root = document(text, p);
     if !p.errors.is_empty() {
         return None;
@@ -225,8 +235,7 @@ fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
     let build = build.and_then(|table| read_build(table, p));
     let (needs, build) = with_source(&top, needs.unwrap_or_default(), build);
     let variants = top.table("variants", "[variants]", p);
-    let variants = variants.map(|table| program::variants(&table, p));
-    let variants = variants.unwrap_or_default();
+    let variants = variants.map_or_else(Variants::new, |table| program::variants(&table, p));
     let served = read_served(&mut top, kind, &variants, p);
     let program = read_program(&mut top, kind, &variants, p);
     let client = read_client(&mut top, kind, &variants, p);
@@ -270,6 +279,7 @@ fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
         client,
         counts: served.counts,
         variants,
+        protocols: served.protocols,
         text: text.to_owned(),
     })
 }

@@ -104,7 +104,7 @@ fn load_one(
     Ok(with_entry(subject, entry))
 }
 
-/// The folder that `ref` names: under `root`, or relative to the experiment.
+/// The folder that `ref` names: under `root`, relative to the experiment, or in `subjects/` beside it.
 fn find(
     reference: &Spanned<String>,
     kind: &str,
@@ -118,6 +118,7 @@ fn find(
     let mut places = vec![folder.join(typed)];
     if !relative_only {
         places.insert(0, root.join(typed));
+        places.push(folder.join("subjects").join(typed));
     }
     if let Some(found) = places.iter().find(|place| place.join(FILE).is_file()) {
         return Ok(found.clone());

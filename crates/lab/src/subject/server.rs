@@ -16,8 +16,9 @@ use crate::counts;
 use crate::diagnosis::{Diagnosis, suggest};
 use crate::experiment::fields::{self, Fields, Problems};
 use crate::experiment::keys::{self, check_placeholders};
+use crate::experiment::spoken::{PLAIN, PROTOCOLS};
 use crate::experiment::words::{
-    BACKING_PLACEHOLDERS, FRONT_PLACEHOLDERS, START_PLACEHOLDERS, short,
+    BACKING_PLACEHOLDERS, FRONT_PLACEHOLDERS, OF_TLS, START_PLACEHOLDERS, short,
 };
 use crate::launch;
 
@@ -30,11 +31,16 @@ pub(super) struct Served {
     pub ready: Option<ReadySign>,
     pub stop: Option<StopRule>,
     pub counts: Option<CountsSign>,
+    pub protocols: BTreeMap<String, Vec<String>>,
 }
 
 impl Served {
     pub fn texts(&self) -> impl Iterator<Item = &String> {
-        self.command.iter().chain(self.env.values())
+        let of_protocols = self.protocols.values().flatten();
+        self.command
+            .iter()
+            .chain(self.env.values())
+            .chain(of_protocols)
     }
 }
 
@@ -54,9 +60,12 @@ pub(super) fn read_served(
     let counts = top
         .table("counts", "[counts]", p)
         .and_then(|table| read_counts(table, p));
+    let protocols = top.table("protocols", "[protocols]", p);
+    let protocols = protocols.map(|table| read_protocols(table, variants, p));
     let (command, env) = start?;
     Some(Served {
         counts,
+        protocols: protocols.unwrap_or_default(),
         endpoints: listed?,
         command,
         env,
@@ -283,6 +292,28 @@ fn read_counts(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<CountsSign
         own_requests: own_requests.unwrap_or(1),
         refresh_ns: Nanos::from_millis(refresh_ms.unwrap_or(0)).0,
     })
+}
+
+/// `[protocols]`: what the command is given for each protocol beside plain HTTP/1.1.
+fn read_protocols(
+    mut table: Fields<'_, '_>,
+    variants: &Variants,
+    p: &mut Problems,
+) -> BTreeMap<String, Vec<String>> {
+    let mut right = START_PLACEHOLDERS.to_vec();
+    right.extend(OF_TLS);
+    let right = program::with_variants(&right, variants);
+    let mut all = BTreeMap::new();
+    for protocol in PROTOCOLS.into_iter().filter(|&one| one != PLAIN) {
+        let Some(args) = table.texts(protocol, p) else {
+            continue;
+        };
+        let args = keys::texts(args);
+        check_placeholders(&args, &right, &table.span_of(protocol), p);
+        all.insert(protocol.to_owned(), args);
+    }
+    table.finish(&[], p);
+    all
 }
 
 /// Signals that a server can be asked to stop with.

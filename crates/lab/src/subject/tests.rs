@@ -127,6 +127,10 @@ fn a_folder_may_lie_beside_the_experiment() {
     );
     let subjects = load_all(&experiment, Path::new("/nowhere")).unwrap();
     assert_eq!(subjects[0].id, "rust/axum");
+    // One in `subjects/` there has its short name, where the own subjects have none of that name.
+    let beside = self::experiment("subject = [{ ref = 'rust/axum' }]", &root().join(".."));
+    let subjects = load_all(&beside, Path::new("/nowhere")).unwrap();
+    assert_eq!(subjects[0].id, "rust/axum");
 }
 
 #[test]

@@ -11,7 +11,7 @@
 //!
 //! Not for: what the lines mean ([`crate::printed`]), or networks ([`crate::network`]).
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
@@ -27,11 +27,9 @@ use prony_runtime::services::Definition;
 use prony_wire::Method;
 use rustix::process::Signal;
 
-use super::asking::{self, Page};
-use super::children::StopSignal;
 use super::context::{Halt, POLL_MAX, TrialContext, in_words};
 use super::lifecycle::{self, Lifecycle, STUCK};
-use super::process::Participant;
+use super::process::{Participant, StopSignal};
 use super::profiling::WholeRun;
 use super::program;
 use super::runner::{Runner, translate};
@@ -123,6 +121,7 @@ impl<'a> Running<'a> {
             network: Rc::new(network),
             log: Rc::default(),
             child: RefCell::default(),
+            started: Cell::default(),
         };
         Running {
             peer: Rc::new(participant),
@@ -227,20 +226,19 @@ impl<'a> Running<'a> {
         let path = &self.asked.path;
         let downloads = self.asked.work == DOWNLOADS;
         let method = if downloads { Method::Head } else { Method::Get };
-        let mut page = asking::ask(place, &method, path)?;
-        if page.body_bytes.is_none() {
-            page = asking::ask(place, &Method::Get, path)?;
+        let mut page = place.request(&method, path)?;
+        if downloads && page.content_length.is_none() {
+            page = place.request(&Method::Get, path)?;
         }
-        let Page {
-            status,
-            head_bytes,
-            body_bytes,
-            ..
-        } = page;
-        self.report.page_status = status;
-        self.report.page_head_bytes = head_bytes;
-        self.report.page_body_bytes = body_bytes.unwrap_or(0);
-        if status != 200 {
+        self.report.page_status = page.status;
+        self.report.page_head_bytes = page.head_bytes;
+        // Of a HEAD, those that it says a GET has.
+        self.report.page_body_bytes = match page.content_length {
+            Some(bytes) if downloads => bytes,
+            _ => page.body_bytes,
+        };
+        if page.status != 200 {
+            let status = page.status;
             return Err(format!("the peer answers `{path}` with status {status}"));
         }
         let (came, asked) = (self.report.page_body_bytes, self.asked.payload_bytes);
@@ -271,7 +269,7 @@ impl<'a> Running<'a> {
             self.context.unless_interrupted(waiting).await?;
             self.lifecycle.children.collect();
             self.peer.lives("its counts were read")?;
-            let page = asking::ask(place, &Method::Get, &sign.path);
+            let page = place.request(&Method::Get, &sign.path);
             let reading = page
                 .and_then(|page| patterns.read(&page.body))
                 .map_err(|why| {

@@ -5,7 +5,7 @@
 //! backing service each know what the others counted only after a while. So a number is
 //! read again and again until it can be no other, or does not change any more.
 //!
-//! Not for: asking ([`super::asking`]), or judging what is missing
+//! Not for: asking ([`crate::exchange`]), or judging what is missing
 //! ([`prony_record::CounterReport`]).
 
 use prony_base::{Instant, Nanos};

@@ -13,19 +13,21 @@ use std::rc::Rc;
 use prony_base::{Instant, Nanos, clock};
 use prony_engine::{Receiver, mailbox};
 use prony_record::{
-    Arrival, GeneratorEvent, Histogram, LatencyOrigin, LoadReport, LoadSpec, LoadTarget, Pace,
-    RateSearch, Role, Turn, Turned,
+    Arrival, GeneratorEvent, Histogram, LatencyOrigin, LoadReport, LoadSpec, LoadTarget, LoadTls,
+    Pace, RateSearch, Role, Turn, Turned,
 };
 use prony_runtime::services::{Context, Failure, Service};
 use rustix::process::Signal;
 
-use super::children::{Child, Children, StopSignal};
 use super::context::{Halt, TrialContext};
 use super::log::Log;
+use super::process::{Child, Children, StopSignal};
 use super::start::Place;
 use super::wrk;
+use crate::exchange::Trust;
+use crate::experiment::Spoken;
 use crate::supervise::{Generator, TrialOrder};
-use crate::{launch, plan, request};
+use crate::{exchange, launch, plan};
 
 /// Slack for connecting and draining beyond the time-out of a request.
 const SLACK: Nanos = Nanos::from_secs(15);
@@ -248,10 +250,33 @@ pub fn spec(order: &TrialOrder, entry: &Place, further: &[Place]) -> LoadSpec {
         threads => threads,
     };
     let target = |place: &Place| LoadTarget {
-        url: format!("http://{}{}", place.authority, order.workload.request.path),
+        url: format!(
+            "{}://{}{}",
+            if place.trust.is_some() {
+                "https"
+            } else {
+                "http"
+            },
+            place.authority,
+            order.workload.request.path
+        ),
         address: place.address.to_string(),
     };
+    let spoken = Spoken::of(&order.cell);
+    let tls = entry.trust.as_ref().map(|trust| LoadTls {
+        host: exchange::name_in(&entry.authority).to_owned(),
+        authorities: match trust {
+            Trust::Certificate(file) => vec![file.clone()],
+            Trust::Machine => Vec::new(),
+        },
+        no_resumption: !spoken.resumes,
+        ..LoadTls::default()
+    });
     LoadSpec {
+        tls,
+        http2: spoken.is_http2,
+        depth: spoken.depth,
+        requests_per_connection: spoken.requests_per_connection,
         target: target(entry),
         further: further.iter().map(target).collect(),
         threads: threads.min(order.cell.connections.max(1)),
@@ -260,8 +285,11 @@ pub fn spec(order: &TrialOrder, entry: &Place, further: &[Place]) -> LoadSpec {
         duration_ns: order.duration_ns,
         requests_max: None,
         timeout_ns: order.workload.timeout_ns,
-        requests: request::variants(&order.workload, &entry.authority, order.seed),
+        requests: exchange::variants(&order.workload, &entry.authority, order.seed),
         expected_status: vec![order.workload.expect_status],
+        checks: Some(&order.workload.expect_checks)
+            .filter(|checks| !checks.is_empty())
+            .cloned(),
         driver: order.driver.clone(),
         exact: true,
         in_turns: order.in_turns,
@@ -302,7 +330,7 @@ impl Driver {
     pub fn prony(order: &TrialOrder, spec: &LoadSpec, log: Log) -> io::Result<Driver> {
         let mut command = Command::new(&order.prony);
         command.arg(WORD).stdin(Stdio::piped());
-        let (mut child, lines) = started(command, &log)?;
+        let (mut child, lines) = started(command, &log, &order.cores.generator)?;
         let mut input = child.stdin.take();
         if let Some(input) = &mut input {
             let text = serde_json::to_vec(spec)?;
@@ -331,8 +359,8 @@ impl Driver {
             .workload
             .request
             .body
-            .replace(request::PLACEHOLDER, "1");
-        let url = spec.target.url.replace(request::PLACEHOLDER, "1");
+            .replace(exchange::PLACEHOLDER, "1");
+        let url = spec.target.url.replace(exchange::PLACEHOLDER, "1");
         let script = order.work_dir.join("wrk.lua");
         let template = &order.workload.request;
         std::fs::write(
@@ -345,7 +373,7 @@ impl Driver {
             .args(wrk::arguments(spec, seconds, &script, &url))
             .stdin(Stdio::null());
         launch::without_capabilities(&mut command, launch::capabilities_named(&[]));
-        let (child, lines) = started(command, &log)?;
+        let (child, lines) = started(command, &log, &order.cores.generator)?;
         Ok(Driver {
             pid: child.id(),
             log,
@@ -459,10 +487,15 @@ fn checked_window(spec: &LoadSpec, start: u64, end: u64) -> Result<Window, Strin
     })
 }
 
-/// Starts a generator whose lines arrive in a mailbox.
-fn started(mut command: Command, log: &Log) -> io::Result<(std::process::Child, Receiver<String>)> {
+/// Starts a generator on `cores`, whose lines arrive in a mailbox.
+fn started(
+    mut command: Command,
+    log: &Log,
+    cores: &[u32],
+) -> io::Result<(std::process::Child, Receiver<String>)> {
     command.stdout(Stdio::piped()).stderr(log.writer()?);
-    let mut child = launch::start(&mut command)?;
+    // Only the process: the thread that reads its lines is the supervisor's.
+    let mut child = launch::on_cores(cores, || launch::start(&mut command))??;
     let (send, lines) = mailbox(LINES_MAX);
     if let Some(output) = child.stdout.take() {
         std::thread::spawn(move || {

@@ -1,31 +1,38 @@
 //! The lifecycle of a trial that has a server: its phases, its services on one event loop of one thread on the
-//! generator's cores, started in order and stopped in reverse, and cleanup of every process that is left.
+//! lab's cores (the generator's where it has none of its own), started in order and stopped in reverse, and cleanup of every
+//! process that is left. One of the services samples the processes every 100 ms; those at the edges of the window are taken by
+//! what measures, on time.
 //!
 //! Not for: what is measured ([`super::server`], [`super::client`]).
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use prony_base::{Nanos, clock};
-use prony_engine::{Config, DriverChoice, Handle};
+use prony_engine::{Config, DriverChoice, Handle, Task};
 use prony_record::{Canary, CanaryPair, Isolation, Outcome, Phase, ReadySign, SCHEMA, Trial};
 use prony_runtime::services::{
-    Definition, Filter, Options, Reason, Service, ServiceError, ServiceId, Services,
+    Context, Definition, Failure, Filter, Options, Reason, Service, ServiceError, ServiceId,
+    Services,
 };
 use rustix::process::Signal;
 
-use super::children::Children;
 use super::context::{Halt, TrialContext};
-use super::log;
-use super::process::{Participant, Process, Ready, Step};
-use super::sampling::{Sampling, Watched};
+use super::log::{self, Log};
+use super::process::{Children, Participant, Process, Ready, Step};
+use super::profiling::WholeRun;
 use super::start::Place;
 use crate::network::{Network, PEER};
 use crate::sample::machine;
 use crate::supervise::{Report, TrialOrder};
 use crate::{canary, launch};
 
+/// Interval at which the processes are sampled.
+const LOOK: Nanos = Nanos::from_millis(100);
+/// In the window, one sample in this many reads memory: that costs ten times as much as the rest,
+/// and is needed only for processes that end before the window does.
+const MEMORY_ONE_IN: u32 = 10;
 /// How long descendants of the subject may outlive it before they are recorded as left behind.
 const GRACE: Nanos = Nanos::from_millis(500);
 /// How long a killed process may take to end.
@@ -130,7 +137,7 @@ impl<'a> Lifecycle<'a> {
         counters
     }
 
-    /// Runs the first phase: makes the folder, pins to the generator's cores, runs the canary, reads the network counters.
+    /// Runs the first phase: makes the folder, pins to the sampler's cores, runs the canary, reads the network counters.
     pub fn prepare(&mut self) -> Result<(), Halt> {
         (self.began)(Report::Phase {
             phase: Phase::Prepare,
@@ -139,9 +146,9 @@ impl<'a> Lifecycle<'a> {
         let order = &context.order;
         std::fs::create_dir_all(&order.work_dir)
             .map_err(Halt::io("the trial's folder cannot be made"))?;
-        if !order.cores.generator.is_empty() {
-            launch::pin(&order.cores.generator)
-                .map_err(Halt::io("the generator's cores cannot be had"))?;
+        let own = order.cores.of_sampler();
+        if !own.is_empty() {
+            launch::pin(own).map_err(Halt::io("the sampler's cores cannot be had"))?;
         }
         context.trial.borrow_mut().isolation.pinned = !order.cores.subject.is_empty();
         self.canary_before = Some(canary::run(&order.cores.subject));
@@ -373,4 +380,84 @@ pub fn close(log: log::Log, who: &str, trial: &mut Trial) {
         trial.notes.push(cut);
     }
     log.close();
+}
+
+/// What is sampled beside the processes.
+#[derive(Default)]
+pub struct Watched {
+    /// Logs, whose size is bounded.
+    pub logs: RefCell<Vec<Rc<RefCell<Option<Log>>>>>,
+    /// Samples since the start of the window; `None` outside of it.
+    pub in_window: Cell<Option<u32>>,
+    /// The profile of a client.
+    pub whole: RefCell<Option<WholeRun>>,
+}
+
+/// Samples the processes.
+pub struct Sampling {
+    context: Rc<TrialContext>,
+    children: Rc<Children>,
+    watched: Rc<Watched>,
+    task: RefCell<Option<Task<()>>>,
+}
+
+impl Sampling {
+    /// A service that samples the processes of `children`.
+    pub fn new(
+        context: Rc<TrialContext>,
+        children: Rc<Children>,
+        watched: Rc<Watched>,
+    ) -> Sampling {
+        Sampling {
+            context,
+            children,
+            watched,
+            task: RefCell::default(),
+        }
+    }
+}
+
+impl Service for Sampling {
+    async fn start(&self, _: &Context) -> Result<(), Failure> {
+        let (context, children) = (self.context.clone(), self.children.clone());
+        let watched = self.watched.clone();
+        let looking = self.context.handle.spawn(async move {
+            loop {
+                context.handle.sleep(LOOK).await;
+                context.awake.wait().await;
+                children.collect();
+                look(&context, &watched);
+            }
+        });
+        *self.task.borrow_mut() = Some(looking);
+        Ok(())
+    }
+
+    async fn stop(&self, _: &Context) -> Result<(), Failure> {
+        let task = self.task.take();
+        drop(task);
+        Ok(())
+    }
+}
+
+fn look(context: &TrialContext, watched: &Watched) {
+    let mut sampler = context.sampler.borrow_mut();
+    sampler.look();
+    if let Some(looks) = watched.in_window.get() {
+        if looks % MEMORY_ONE_IN == 0 {
+            sampler.note_memory();
+        }
+        watched.in_window.set(Some(looks + 1));
+        if let Some(profiler) = &mut *context.profiler.borrow_mut() {
+            profiler.drain();
+        }
+        if let Some(whole) = &mut *watched.whole.borrow_mut() {
+            whole.look();
+        }
+    }
+    for log in watched.logs.borrow().iter() {
+        if let Some(log) = &mut *log.borrow_mut() {
+            log.bound();
+        }
+    }
 }

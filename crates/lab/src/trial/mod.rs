@@ -9,8 +9,6 @@
 //!
 //! Not for: namespaces ([`crate::supervise`]) or what trials there are ([`crate::run`]).
 
-mod asking;
-mod children;
 mod client;
 mod context;
 mod counter;
@@ -22,13 +20,12 @@ mod process;
 mod profiling;
 mod program;
 mod runner;
-mod sampling;
 mod server;
 mod start;
 mod turns;
 mod wrk;
 
-use prony_record::{Histogram, Isolation, Trial};
+use prony_record::{Histogram, Isolation, Trial, Work};
 
 use crate::network::Network;
 use crate::supervise::{Interrupt, Report, TrialOrder, Turns};
@@ -45,16 +42,15 @@ pub fn run(
     (interrupt, turns): (&Interrupt, Turns),
     began: &mut dyn FnMut(Report),
 ) -> (Trial, Option<Histogram>) {
-    let workload = &order.workload;
-    match (&workload.program, &workload.client) {
-        (_, Some(asked)) => {
+    match order.workload.work() {
+        Work::Client(asked) => {
             let trial = client::run(order, asked, network, isolation, interrupt, began);
             (trial, None)
         }
-        (Some(asked), None) => (
+        Work::Program(asked) => (
             program::run(order, asked, isolation, interrupt, began),
             None,
         ),
-        (None, None) => server::run(order, network, isolation, (interrupt, turns), began),
+        Work::Server => server::run(order, network, isolation, (interrupt, turns), began),
     }
 }

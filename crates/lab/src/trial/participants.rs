@@ -8,7 +8,7 @@
 //!
 //! Not for: starting one process ([`super::process`]), or the load ([`super::server`]).
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use prony_base::Nanos;
@@ -16,10 +16,9 @@ use prony_record::{Output, PlannedSubject, Role, Source, StopRule};
 use prony_runtime::services::ServiceId;
 use rustix::process::Signal;
 
-use super::children::StopSignal;
 use super::context::{First, Halt, TrialContext, first};
 use super::lifecycle::{Lifecycle, Mark};
-use super::process::{Participant, any_ended};
+use super::process::{Participant, StopSignal, any_ended};
 use super::start::{self, Place, Places, Resolved};
 use crate::launch;
 use crate::network::Network;
@@ -177,6 +176,7 @@ impl Participants {
             network: self.network.clone(),
             log: Rc::default(),
             child: RefCell::default(),
+            started: Cell::default(),
         })
     }
 

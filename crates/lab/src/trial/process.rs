@@ -1,5 +1,6 @@
-//! The services for a server of a trial: one whose start is the start of its process and
-//! whose stop is its end, and one that runs once the process is ready, by the sign that it declares.
+//! The processes of a trial as services: one that tracks all that were started, notices at once when one ends, reaps
+//! orphans, and stops processes by signal and time-out; and for each server one whose start is the start of its process
+//! and whose stop is its end, and one that runs once the process is ready, by the sign that it declares.
 //!
 //! What logging costs is measured with what it takes: a pipe and a terminal have a real
 //! reader, the same for both, a process on the subject's cores whose time is part of the
@@ -9,7 +10,7 @@
 //!
 //! Not for: the generator ([`super::generator`]).
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::TcpStream;
@@ -20,26 +21,33 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use prony_base::{Nanos, clock};
-use prony_record::{Output, ReadySign, Role};
+use prony_base::{Instant, Nanos, clock};
+use prony_engine::Task;
+use prony_record::{Exit, Output, Phase, ReadySign, Role};
+use prony_runtime::coroutines::ManualEvent;
 use prony_runtime::services::{Context, Failure, Service};
 use rustix::fs::{Mode, OFlags};
-use rustix::process::Signal;
+use rustix::process::{Pid, PidfdFlags, Signal};
 use rustix::pty::OpenptFlags;
 use rustix::termios::Winsize;
 use rustix::thread::CapabilitySet;
 
-use super::children::{Child, Children, StopSignal};
 use super::context::{First, Halt, POLL_MAX, TrialContext, first, in_words};
 use super::log::Log;
 use super::start::{Place, Resolved};
 use crate::network::Network;
 use crate::{launch, verify};
 
+/// How long a killed process may take to end.
+const KILL_TIMEOUT: Nanos = Nanos::from_secs(5);
+/// Interval at which orphans are reaped, and all children where the kernel has no process descriptors.
+const COLLECT: Nanos = Nanos::from_millis(20);
 /// `TERM` of a server whose output is a terminal.
 const TERMINAL_KIND: &str = "xterm-256color";
-/// First interval at which readiness is probed; it doubles each time.
+/// Shortest interval at which readiness is probed.
 const PAUSE_MIN: Nanos = Nanos::from_millis(1);
+/// A server that takes longer is probed at this part of the time it has taken, so that the time to ready is at most 2 % too long.
+const PROBES: u64 = 50;
 /// The command that reads a pipe or a terminal: it copies its input to its output.
 const READER: &str = "cat";
 /// How long a reader may take to reach the end of its input once the last writer is gone.
@@ -58,6 +66,154 @@ const TERMINAL: Winsize = Winsize {
 };
 /// How long one attempt to connect, or one request, may take.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How a process is stopped.
+#[derive(Clone, Copy, Debug)]
+pub struct StopSignal {
+    /// The signal.
+    pub signal: Signal,
+    /// After this it is killed.
+    pub timeout: Nanos,
+}
+
+/// A process that the trial started.
+pub struct Child {
+    pid: u32,
+    stop_signal: StopSignal,
+    asked: Cell<bool>,
+    exit: RefCell<Option<Exit>>,
+    over: ManualEvent,
+}
+
+impl Child {
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Its exit status; `None`: it has not been reaped.
+    pub fn exit(&self) -> Option<Exit> {
+        self.exit.borrow().clone()
+    }
+
+    /// Waits until it has ended.
+    pub async fn ended(&self) {
+        self.over.wait().await;
+    }
+}
+
+/// Tracks the processes of a trial.
+pub struct Children {
+    context: Rc<TrialContext>,
+    started: RefCell<Vec<Rc<Child>>>,
+    watches: RefCell<Vec<Task<()>>>,
+    /// Processes that end from now on were stopped by the trial.
+    expected: Cell<bool>,
+}
+
+impl Children {
+    /// No processes yet.
+    pub fn new(context: Rc<TrialContext>) -> Rc<Children> {
+        Rc::new(Children {
+            context,
+            started: RefCell::default(),
+            watches: RefCell::default(),
+            expected: Cell::new(false),
+        })
+    }
+
+    /// Tracks a process that was just started.
+    pub fn follow(self: &Rc<Children>, pid: u32, role: Role, stop_signal: StopSignal) -> Rc<Child> {
+        let child = Rc::new(Child {
+            pid,
+            stop_signal,
+            asked: Cell::new(false),
+            exit: RefCell::default(),
+            over: ManualEvent::new(),
+        });
+        self.started.borrow_mut().push(child.clone());
+        self.context.sampler.borrow_mut().started(pid, role);
+        // Where the kernel has no process descriptors, its end is noticed at the next interval.
+        let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let end = number.and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok());
+        if let Some(end) = end {
+            let (theirs, handle) = (self.clone(), self.context.handle.clone());
+            let watch = async move {
+                if handle.readable(&end).await.is_ok() {
+                    theirs.collect();
+                }
+            };
+            let watch = self.context.handle.spawn(watch);
+            self.watches.borrow_mut().push(watch);
+        }
+        child
+    }
+
+    /// Counts processes that end from now on, and their descendants, as stopped by the trial.
+    pub fn expect_ends(&self) {
+        self.expected.set(true);
+    }
+
+    /// Reaps children that have ended, orphans of the trial's processes among them.
+    pub fn collect(&self) {
+        while let Some(ended) = launch::reap() {
+            let mut asked = self.context.phase() == Phase::Stop || self.expected.get();
+            for child in self.started.borrow().iter() {
+                if child.pid == ended.pid && child.exit.borrow().is_none() {
+                    asked |= child.asked.get();
+                    *child.exit.borrow_mut() = Some(ended.exit.clone());
+                    child.over.set();
+                }
+            }
+            self.context.sampler.borrow_mut().ended(&ended, asked);
+        }
+    }
+
+    /// Sends a process its stop signal, and kills it after its time-out.
+    pub async fn end(&self, child: &Child) {
+        let StopSignal { signal, timeout } = child.stop_signal;
+        for (signal, timeout) in [(signal, timeout), (Signal::KILL, KILL_TIMEOUT)] {
+            self.collect();
+            if child.exit.borrow().is_some() {
+                return;
+            }
+            child.asked.set(true);
+            launch::signal(child.pid, signal);
+            let _ = self.context.handle.timeout(timeout, child.ended()).await;
+        }
+    }
+}
+
+impl Service for Children {
+    async fn start(&self, context: &Context) -> Result<(), Failure> {
+        let services = context.services();
+        let me = services.and_then(|services| services.instance::<Children>(context.id()));
+        let Some(me) = me else {
+            return Ok(());
+        };
+        let handle = self.context.handle.clone();
+        let collecting = self.context.handle.spawn(async move {
+            loop {
+                handle.sleep(COLLECT).await;
+                me.context.awake.wait().await;
+                me.collect();
+            }
+        });
+        self.watches.borrow_mut().push(collecting);
+        Ok(())
+    }
+
+    /// Stops the processes that are still running, the last started first.
+    async fn stop(&self, _: &Context) -> Result<(), Failure> {
+        let started = self.started.borrow().clone();
+        for child in started.iter().rev() {
+            self.end(child).await;
+        }
+        let watches = self.watches.take();
+        drop(watches);
+        Ok(())
+    }
+}
 
 /// A server of a trial: how it is started, its process and its log. Outlives its services.
 pub struct Participant {
@@ -83,6 +239,8 @@ pub struct Participant {
     pub log: Rc<RefCell<Option<Log>>>,
     /// Its process, once it was started.
     pub child: RefCell<Option<Rc<Child>>>,
+    /// When that was.
+    pub started: Cell<Option<Instant>>,
 }
 
 impl Participant {
@@ -231,6 +389,7 @@ impl Process {
         *participant.reader.borrow_mut() = reader;
         let (program, mut command) = participant.command(&log, output)?;
         let cores = participant.cores.clone();
+        participant.started.set(Some(clock::monotonic()));
         let start = move || launch::on_cores(&cores, || launch::start(&mut command));
         let started = participant.network.on_peers_side(start);
         let child = started
@@ -291,10 +450,11 @@ impl Ready {
 
     async fn wait(&self) -> Result<(), Halt> {
         let timeout = Nanos(self.sign.timeout_ns);
-        let deadline = clock::monotonic() + timeout;
-        let mut pause = PAUSE_MIN;
+        let began = clock::monotonic();
+        let deadline = began + timeout;
         while !self.given()? {
-            if clock::monotonic() > deadline {
+            let now = clock::monotonic();
+            if now > deadline {
                 let missed = sign_in_words(&self.sign);
                 let who = match self.participant.role {
                     Role::Backing | Role::Front => format!("the {} was ", self.participant.title),
@@ -303,15 +463,27 @@ impl Ready {
                 let reason = format!("{who}not ready after {timeout}: waited for {missed}");
                 return Err(Halt::Failed(self.participant.with_last_line(reason)));
             }
+            let pause = Nanos(now.since(began).0 / PROBES).clamp(PAUSE_MIN, POLL_MAX);
             let pausing = self.context.handle.sleep(pause);
             self.participant
                 .while_alive("it was ready", pausing)
                 .await?;
-            pause = (pause * 2).min(POLL_MAX);
         }
+        self.note_time();
         // Another process may have answered on the same port.
         self.children.collect();
         self.participant.lives("it was ready")
+    }
+
+    /// Records how long the subject took, its slowest instance.
+    fn note_time(&self) {
+        if let (Role::Subject, Some(started)) =
+            (self.participant.role, self.participant.started.get())
+        {
+            let took = clock::monotonic().since(started).0;
+            let recorded = &mut self.context.trial.borrow_mut().ready_ns;
+            *recorded = Some(recorded.map_or(took, |before| before.max(took)));
+        }
     }
 
     fn given(&self) -> Result<bool, Halt> {
@@ -336,8 +508,7 @@ fn is_ready(sign: &ReadySign, place: &Place, log: &Log) -> Result<bool, String> 
         "port" => Ok(TcpStream::connect_timeout(&place.address, ATTEMPT_TIMEOUT).is_ok()),
         "line" => Ok(log.has_line(&sign.text)),
         "http" => Ok(verify::answers_ok(
-            place.address,
-            &place.authority,
+            &place.destination(),
             &sign.text,
             ATTEMPT_TIMEOUT,
         )),

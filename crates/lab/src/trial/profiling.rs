@@ -13,8 +13,8 @@ use prony_base::{Instant, Nanos, clock};
 use prony_record::{ProfileReport, ProfiledThread, Role, Trial, layout};
 use rustix::process::Signal;
 
-use super::children::{Child, Children, StopSignal};
 use super::context::{Halt, TrialContext};
+use super::process::{Child, Children, StopSignal};
 use crate::launch::numbered;
 use crate::profile::Profiler;
 use crate::sample::{Sampler, parse};

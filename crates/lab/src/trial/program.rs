@@ -67,7 +67,7 @@ pub fn run(
 }
 
 /// The program's cores and those of the supervisor: as many as it is told threads, and
-/// the others, if there are any.
+/// the lab's own, or else the others, if there are any.
 fn split(cores: &Cores, threads: u32) -> Cores {
     let mut all: Vec<u32> = Vec::new();
     for &core in cores.subject.iter().chain(&cores.generator) {
@@ -79,6 +79,7 @@ fn split(cores: &Cores, threads: u32) -> Cores {
     Cores {
         subject: all,
         generator: own,
+        lab: cores.lab.clone(),
     }
 }
 
@@ -273,7 +274,7 @@ impl<'a> Running<'a> {
         let order = self.order;
         std::fs::create_dir_all(&order.work_dir)
             .map_err(Halt::io("the trial's folder cannot be made"))?;
-        let own = &self.cores.generator;
+        let own = self.cores.of_sampler();
         if !own.is_empty() {
             launch::pin(own).map_err(Halt::io("the supervisor's cores cannot be had"))?;
         }
@@ -581,6 +582,7 @@ mod tests {
         let cores = |subject: &[u32], generator: &[u32]| Cores {
             subject: subject.to_vec(),
             generator: generator.to_vec(),
+            lab: Vec::new(),
         };
         let all = cores(&[0, 2], &[1, 2, 3]);
         assert_eq!(split(&all, 1), cores(&[0], &[2, 1, 3]));
@@ -588,5 +590,13 @@ mod tests {
         assert_eq!(split(&all, 3), cores(&[0, 2, 1], &[3]));
         assert_eq!(split(&all, 99), cores(&[0, 2, 1, 3], &[]));
         assert_eq!(split(&Cores::default(), 2), Cores::default());
+        let with_lab = Cores {
+            lab: vec![4],
+            ..cores(&[0], &[1, 2])
+        };
+        let whole = split(&with_lab, 9);
+        assert_eq!((whole.subject, whole.lab), (vec![0, 1, 2], vec![4]));
+        assert_eq!(split(&with_lab, 1).of_sampler(), [4]);
+        assert_eq!(split(&all, 1).of_sampler(), [2, 1, 3]);
     }
 }

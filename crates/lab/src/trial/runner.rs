@@ -19,10 +19,10 @@ use prony_record::{Exit, ProcessRecord, ProgramReport, Role, Trial};
 use prony_runtime::services::{Context, Failure, Service};
 use rustix::process::Signal;
 
-use super::children::{Children, StopSignal};
 use super::context::{Halt, POLL_MAX, TrialContext, in_words};
 use super::lifecycle;
 use super::log::{self, Log};
+use super::process::{Children, StopSignal};
 use super::program::{OUTPUT_BYTES_MAX, Ran};
 use super::start::Resolved;
 use crate::launch::{self, Wanted};

@@ -1,4 +1,4 @@
-//! A trial of a server: a set of [`prony_runtime`] services on one event loop of one thread on the generator's cores.
+//! A trial of a server: a set of [`prony_runtime`] services on one event loop of one thread, that of the sampler.
 //!
 //! ```text
 //! children <- sampling <- backings, ready <- instances, ready <- front, ready <- load
@@ -31,11 +31,11 @@ use rustix::thread::ClockId;
 use super::context::{Halt, TrialContext};
 use super::counter::{self, Expected, Resting};
 use super::generator::{self, Load, Window};
-use super::lifecycle::{self, Lifecycle, STUCK};
+use super::lifecycle::{self, Lifecycle, STUCK, Sampling};
 use super::participants::Participants;
-use super::sampling::Sampling;
+use super::profiling;
 use super::start::{Place, Places};
-use super::{asking, profiling};
+use crate::experiment::Spoken;
 use crate::network::Network;
 use crate::sample::machine;
 use crate::sample::parse::CoreTimes;
@@ -161,8 +161,8 @@ impl<'a> Running<'a> {
         for (number, place) in places.entries().iter().enumerate() {
             let subject = verify::Subject {
                 workload: &order.workload,
-                address: place.address,
-                host: &place.authority,
+                to: place.destination(),
+                is_http2: Spoken::of(&order.cell).is_http2,
             };
             let checks = verify::verify(&subject, order.seed);
             let failed = verify::failed_must(&checks);
@@ -413,7 +413,7 @@ impl<'a> Running<'a> {
 
 /// Requests the counter of one instance.
 fn ask_number(counter: &PlannedCounter, place: &Place) -> Result<u64, Halt> {
-    let page = asking::ask(place, &Method::Get, &counter.path);
+    let page = place.request(&Method::Get, &counter.path);
     let number = page.and_then(|page| counter::number(page.status, &page.body));
     number.map_err(|why| {
         let (path, address) = (&counter.path, &place.authority);

@@ -7,18 +7,27 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use prony_base::Nanos;
 use prony_record::{Cell, PlannedClient, PlannedProgram, PlannedSubject, Source, Trial};
+use prony_tls::{CertificateText, KEY_FILE};
+use prony_wire::Method;
 
-use crate::experiment::THREADS;
+use crate::counts::ANSWER_BYTES_MAX;
+use crate::exchange::{self, Answer, Destination, KeptBody, Trust};
+use crate::experiment::spoken::PROTOCOL;
 use crate::experiment::words::{ORIGINALS, fill};
+use crate::experiment::{Spoken, THREADS};
 use crate::launch::{SERVER_PORT, SERVER_PORTS};
 use crate::network::Network;
 use crate::plan::client;
 use crate::supervise::TrialOrder;
-use crate::target::Target;
+use crate::target;
+
+/// How long each part of an answer may be waited for.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Where a server is.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -27,6 +36,8 @@ pub struct Place {
     pub address: SocketAddr,
     /// What `Host` says.
     pub authority: String,
+    /// What its certificate must be; `None`: there is no TLS.
+    pub trust: Option<Trust>,
 }
 
 impl Place {
@@ -37,13 +48,40 @@ impl Place {
     }
 
     fn of_url(url: &str) -> io::Result<Place> {
-        let target = Target::parse(url).map_err(io::Error::other)?;
-        let authority = target.authority();
+        let target = target::read(url).map_err(io::Error::other)?;
+        let authority = target.host_and_port();
         let mut addresses = (target.host.as_str(), target.port).to_socket_addrs()?;
         let address = addresses
             .next()
             .ok_or_else(|| io::Error::other(format!("`{authority}` has no address")))?;
-        Ok(Place { address, authority })
+        Ok(Place {
+            address,
+            authority,
+            trust: target.is_secure.then_some(Trust::Machine),
+        })
+    }
+
+    /// Requests `path` on a connection of its own. Of the body only the start is kept, so that the largest
+    /// payload costs no memory.
+    pub fn request(&self, method: &Method, path: &str) -> Result<Answer, String> {
+        let kept = KeptBody::Start(ANSWER_BYTES_MAX);
+        exchange::once(&self.destination(), (method, path), ANSWER_TIMEOUT, kept)
+    }
+
+    /// It, as one connects to it.
+    pub fn destination(&self) -> Destination<'_> {
+        Destination {
+            address: self.address,
+            authority: &self.authority,
+            trust: self.trust.as_ref(),
+        }
+    }
+
+    fn with(self, trust: &Option<Trust>) -> Place {
+        Place {
+            trust: trust.clone(),
+            ..self
+        }
     }
 
     fn at(ip: IpAddr, port: u16) -> Place {
@@ -51,6 +89,7 @@ impl Place {
         Place {
             address,
             authority: address.to_string(),
+            trust: None,
         }
     }
 }
@@ -67,8 +106,13 @@ pub struct Places {
 }
 
 impl Places {
-    /// Where those of `order` are or are to be, on the far side of `network`.
+    /// Where those of `order` are or are to be, on the far side of `network`. Where the subject is to speak TLS, the
+    /// certificate of this trial is made, in its folder.
     pub fn find(order: &TrialOrder, network: &Network, trial: &Trial) -> io::Result<Places> {
+        let trust = match Spoken::of(&order.cell).is_secure {
+            true => Some(Trust::Certificate(certificate(order, network)?)),
+            false => None,
+        };
         let url = match &order.subject.source {
             Source::Url { url } => Some(Place::of_url(url)?),
             _ => None,
@@ -82,7 +126,10 @@ impl Places {
         Ok(Places {
             instances: match url {
                 Some(place) => vec![place],
-                None => places.by_ref().take(instances).collect(),
+                None => {
+                    let instances = places.by_ref().take(instances);
+                    instances.map(|place| place.with(&trust)).collect()
+                }
             },
             backings: places.by_ref().take(backings).collect(),
             front: places.next(),
@@ -103,11 +150,11 @@ impl Places {
             used,
             self.instances.len(),
         )?;
+        let first = self.instances.first();
+        let trust = first.and_then(|place| place.trust.clone());
+        let place = |port| Place::at(address, port).with(&trust);
         Ok(Places {
-            instances: ports
-                .into_iter()
-                .map(|port| Place::at(address, port))
-                .collect(),
+            instances: ports.into_iter().map(place).collect(),
             ..self.clone()
         })
     }
@@ -125,6 +172,14 @@ impl Places {
         let each = self.instances.iter().map(|place| place.authority.as_str());
         each.collect::<Vec<_>>().join(",")
     }
+}
+
+/// Makes the certificate of a trial for the address of its servers. It is trusted by what asks them in this trial, and
+/// gone with the trial's folder.
+fn certificate(order: &TrialOrder, network: &Network) -> io::Result<PathBuf> {
+    let names = [network.peer_address().to_string(), "localhost".to_owned()];
+    let made = CertificateText::self_signed(&names).map_err(io::Error::other)?;
+    Ok(made.write(&order.work_dir)?.certificate)
 }
 
 /// Processes of the subject that are started.
@@ -175,7 +230,19 @@ pub fn resolve(order: &TrialOrder, places: &Places, instance: usize, place: &Pla
     values.push(("{instance}".to_owned(), instance.to_string()));
     values.extend(of_backings(order, places));
     values.extend(folders(order, subject));
-    let resolved = filled(subject, &values, &subject.start, &subject.env);
+    if let Some(Trust::Certificate(certificate)) = &place.trust {
+        let key = certificate.with_file_name(KEY_FILE);
+        values.push((
+            "{certificate}".to_owned(),
+            certificate.display().to_string(),
+        ));
+        values.push(("{key}".to_owned(), key.display().to_string()));
+    }
+    let mut command = subject.start.clone();
+    let protocol = order.cell.settings.get(PROTOCOL);
+    let more = protocol.and_then(|protocol| subject.protocols.get(protocol));
+    command.extend(more.into_iter().flatten().cloned());
+    let resolved = filled(subject, &values, &command, &subject.env);
     with_settings(order, &values, resolved)
 }
 
@@ -443,6 +510,7 @@ mod tests {
         Place {
             address,
             authority: address.to_string(),
+            trust: None,
         }
     }
 

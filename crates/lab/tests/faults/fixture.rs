@@ -248,6 +248,7 @@ pub fn cores() -> Cores {
         Cores {
             subject: vec![0],
             generator: vec![1],
+            ..Cores::default()
         }
     } else {
         Cores::default()

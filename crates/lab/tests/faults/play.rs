@@ -43,10 +43,23 @@ impl Observer for Printer {
     }
 }
 
-/// `__generate`
+/// The cores on which process `pid` may run.
+fn cores_of(pid: u32) -> String {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let cores = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    cores.unwrap_or_default().trim().to_owned()
+}
+
+/// `__generate`: says on standard error where it runs, and where the sampler, which started it.
 pub fn generate() -> ExitCode {
     let mut input = serde_json::Deserializer::from_reader(stdin());
     let spec = LoadSpec::deserialize(&mut input).expect("a specification");
+    // Only now: the sampler is on the generator's cores while it starts the generator, and then writes this.
+    let pids = [std::process::id(), std::os::unix::process::parent_id()];
+    let [own, sampler] = pids.map(cores_of);
+    eprintln!("generator on {own}, sampler on {sampler}");
     match prony_load::run(&spec, &mut Printer { input }) {
         Ok(outcome) => {
             Printer::print(&GeneratorEvent::Finished {

@@ -71,6 +71,10 @@ pub fn all() -> ExitCode {
             "any_process_killed_at_any_moment_leaves_a_result_and_nobody_else",
             killed::any_process,
         );
+        add(
+            "the_sampler_keeps_to_the_labs_core_and_the_generator_to_its_own",
+            the_sampler_keeps_to_the_labs_core_and_the_generator_to_its_own,
+        );
         add("cpu_of_every_process_is_seen", cpu_of_every_process_is_seen);
         let others = programs::TESTS
             .into_iter()
@@ -293,6 +297,10 @@ fn a_good_subject_is_measured_whole(isolation: Isolation) {
     );
     assert!(trial.sampled_ns > 0 && trial.window_ns > 0);
     assert!(trial.sampler_cpu_ns.is_some_and(|ns| ns > 0));
+    let starting = trial.phases.iter();
+    let starting = starting.filter(|span| [Phase::Start, Phase::Ready].contains(&span.phase));
+    let starting: u64 = starting.map(|span| span.length_ns).sum();
+    assert!(trial.ready_ns.is_some_and(|ns| ns > 0 && ns <= starting));
     assert_eq!(
         trial.isolation.process_namespace,
         isolation.contains(&"processes")
@@ -310,6 +318,27 @@ fn a_good_subject_is_measured_whole(isolation: Isolation) {
         phases,
         [Prepare, Start, Ready, Verify, WarmUp, Measure, Drain, Stop]
     );
+}
+
+/// On a machine with two cores the lab's is the subject's, which only a test asks for.
+fn the_sampler_keeps_to_the_labs_core_and_the_generator_to_its_own(isolation: Isolation) {
+    let fixture = Fixture::new(isolation);
+    let mut plan = plan(vec![good()], 1, 200);
+    if plan.cores.subject.is_empty() {
+        prony_testkit::skip("a machine with two cores");
+        return;
+    }
+    plan.cores.lab = plan.cores.subject.clone();
+    let run = fixture.run(&plan, &[]);
+    let trial = only(&run, "slow-start");
+    assert_eq!(trial.outcome, Outcome::Measured, "{trial:#?}");
+    let logs = std::fs::read_dir(fixture.dir().join("logs")).expect("its logs");
+    let mut logs = logs.map(|entry| entry.expect("a log").path());
+    let is_generators =
+        |path: &std::path::PathBuf| path.to_string_lossy().ends_with(".generator.log");
+    let log = logs.find(is_generators).expect("the generator's log");
+    let said = std::fs::read_to_string(log).expect("what it said");
+    assert_eq!(said.lines().next(), Some("generator on 1, sampler on 0"));
 }
 
 fn faults_are_recorded_and_the_run_goes_on(isolation: Isolation) {

@@ -170,7 +170,7 @@ fn a_server_that_speaks_before_it_is_asked_is_not_taken_for_an_answer() {
 
 #[test]
 fn a_name_that_is_not_found_is_told_before_anything_runs() {
-    let url = prony_load::prepare::Url::parse("http://no-such-name.invalid/").unwrap();
+    let url = prony_load::prepare::LoadUrl::parse("http://no-such-name.invalid/").unwrap();
     let said = url.resolve().unwrap_err().to_string();
     assert!(said.contains("no-such-name.invalid"), "{said}");
 }

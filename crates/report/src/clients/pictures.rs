@@ -13,7 +13,7 @@ const CLIENTS: Layout = Layout {
     names: 215.0,
     values: 66.0,
     row: 26.0,
-    name_chars: 29,
+    name_chars: 26,
 };
 /// Height of the bars of a row together.
 const BARS: f64 = 16.0;

@@ -4,32 +4,45 @@ use prony_findings::Code;
 use prony_record::NotRun;
 
 use super::Context;
-use super::sections::{RowKey, Section, row_of};
+use super::sections::{ColumnKey, RowKey, Section, row_of};
 use super::words;
 use crate::figures::CellFigures;
 use crate::grid::Grid;
 use crate::lists::push_under;
 use crate::numbers::{self, NOTHING};
 use crate::part::{column, concerned};
-use crate::table::{self, Column, Entry, Table};
+use crate::table::{self, COLUMNS_MAX, Column, Entry, Table};
 
 impl<'a> Context<'a> {
-    /// A row for each workload, a column for each client.
+    /// A row for each workload, a column for each client; the other way round where there are more clients than a
+    /// table has room for beside each other.
     pub(super) fn matrix(
         &self,
         section: &Section<'a>,
         below: &'static str,
         entry: impl Fn(&'a CellFigures) -> Entry,
     ) -> Table {
-        let mut grid = row_heads(Grid::new(), section, |row: &RowKey<'a>| Some(row.clone()));
+        let entry = |row: &RowKey<'a>, client: &ColumnKey<'a>| match section.cell(row, client) {
+            Some(cell) if !cell.is_measured() => self.unmeasured(cell),
+            Some(cell) => entry(cell),
+            None => self.absence(client.0, row),
+        };
         let entry = &entry;
+        let by_row = row_heads(Grid::new(), section, |row: &RowKey<'a>| Some(row.clone()));
+        let is_wide = by_row.width() + section.columns.len() > COLUMNS_MAX;
+        if is_wide && section.rows.len() < COLUMNS_MAX {
+            let label = |client| Entry::text(section.label(self.run, client));
+            let mut grid = Grid::new().head(column("client", "", false), label);
+            for row in &section.rows {
+                let head = column(row.words(), below, true);
+                grid = grid.head(head, move |client| entry(row, client));
+            }
+            return grid.rows(&section.columns);
+        }
+        let mut grid = by_row;
         for client in &section.columns {
             let head = column(section.label(self.run, client), below, true);
-            grid = grid.head(head, move |row| match section.cell(row, client) {
-                Some(cell) if !cell.is_measured() => self.unmeasured(cell),
-                Some(cell) => entry(cell),
-                None => self.absence(client.0, row),
-            });
+            grid = grid.head(head, move |row| entry(row, client));
         }
         grid.rows(&section.rows)
     }

@@ -66,7 +66,7 @@ impl std::error::Error for Damaged {}
 
 /// A piece of a document.
 #[derive(Debug, PartialEq)]
-enum Piece<'a> {
+enum DocumentPart<'a> {
     /// The author's.
     Prose(&'a str),
     /// A region: its name, the marker lines as they are, what is between.
@@ -83,7 +83,7 @@ enum Marker<'a> {
 /// written before are appended in the order given (newest last), everything else stays as it is.
 pub fn written(document: &str, regions: &[Region]) -> Result<Written, Damaged> {
     let pieces = pieces(document)?;
-    let present: BTreeSet<&str> = pieces.iter().filter_map(Piece::id).collect();
+    let present: BTreeSet<&str> = pieces.iter().filter_map(DocumentPart::id).collect();
     let (known, has_overview) = known(&pieces);
     let entries = in_order(regions);
     let mut seen = sorted_out(regions, &entries, &present, has_overview.then_some(&known));
@@ -107,8 +107,8 @@ pub fn written(document: &str, regions: &[Region]) -> Result<Written, Damaged> {
     let mut text = String::with_capacity(document.len() * 2);
     for piece in &pieces {
         match piece {
-            Piece::Prose(prose) => text.push_str(prose),
-            Piece::Region(id, begin, old, end) => {
+            DocumentPart::Prose(prose) => text.push_str(prose),
+            DocumentPart::Region(id, begin, old, end) => {
                 text.push_str(begin);
                 match texts.get(id) {
                     Some(new) => {
@@ -181,9 +181,9 @@ fn in_order(regions: &[Region]) -> Vec<&str> {
 }
 
 /// The overview with the rows of entries that stand in the document and are known nowhere else; other regions as they are.
-fn with_rows_kept(region: &Region, pieces: &[Piece<'_>], regions: &[Region]) -> Region {
+fn with_rows_kept(region: &Region, pieces: &[DocumentPart<'_>], regions: &[Region]) -> Region {
     let old = pieces.iter().find_map(|piece| match piece {
-        Piece::Region(OVERVIEW, _, old, _) if region.entry.is_none() => Some(*old),
+        DocumentPart::Region(OVERVIEW, _, old, _) if region.entry.is_none() => Some(*old),
         _ => None,
     });
     let Some(old) = old else {
@@ -191,7 +191,7 @@ fn with_rows_kept(region: &Region, pieces: &[Piece<'_>], regions: &[Region]) -> 
     };
     let is_known = |id: &str| regions.iter().any(|region| region.id == id);
     let headings = pieces.iter().filter_map(|piece| match piece {
-        Piece::Region(id, _, text, _) if !is_known(id) => {
+        DocumentPart::Region(id, _, text, _) if !is_known(id) => {
             let mut headings = text.lines().filter_map(|line| line.strip_prefix("## "));
             headings.next()
         }
@@ -233,19 +233,19 @@ fn append(text: &mut String, region: &Region, body: &str, newline: &str) {
     text.push_str(&block.replace('\n', newline));
 }
 
-impl<'a> Piece<'a> {
+impl<'a> DocumentPart<'a> {
     fn id(&self) -> Option<&'a str> {
         match self {
-            Piece::Prose(_) => None,
-            Piece::Region(id, ..) => Some(id),
+            DocumentPart::Prose(_) => None,
+            DocumentPart::Region(id, ..) => Some(id),
         }
     }
 }
 
 /// The entries that the overview lists as written, and whether it is there.
-fn known<'a>(pieces: &[Piece<'a>]) -> (BTreeSet<&'a str>, bool) {
+fn known<'a>(pieces: &[DocumentPart<'a>]) -> (BTreeSet<&'a str>, bool) {
     let overview = pieces.iter().find(|piece| piece.id() == Some(OVERVIEW));
-    let Some(Piece::Region(_, _, text, _)) = overview else {
+    let Some(DocumentPart::Region(_, _, text, _)) = overview else {
         return (BTreeSet::new(), false);
     };
     let ids = text.lines().filter_map(|line| match marker(line) {
@@ -289,7 +289,7 @@ struct Open<'a> {
     after: usize,
 }
 
-fn pieces(document: &str) -> Result<Vec<Piece<'_>>, Damaged> {
+fn pieces(document: &str) -> Result<Vec<DocumentPart<'_>>, Damaged> {
     let mut pieces = Vec::new();
     let mut lines_of: BTreeMap<&str, usize> = BTreeMap::new();
     let mut open: Option<Open<'_>> = None;
@@ -327,9 +327,9 @@ fn pieces(document: &str) -> Result<Vec<Piece<'_>>, Damaged> {
                 )));
             }
             (Some(Ok(Marker::End(id))), Some(of)) if of.id == id => {
-                pieces.push(Piece::Prose(&document[prose..of.from]));
+                pieces.push(DocumentPart::Prose(&document[prose..of.from]));
                 let (begin, old) = (&document[of.from..of.after], &document[of.after..from]);
-                pieces.push(Piece::Region(id, begin, old, &document[from..at]));
+                pieces.push(DocumentPart::Region(id, begin, old, &document[from..at]));
                 prose = at;
             }
             (Some(Ok(Marker::End(id))), Some(of)) => {
@@ -354,7 +354,7 @@ fn pieces(document: &str) -> Result<Vec<Piece<'_>>, Damaged> {
             ),
         });
     }
-    pieces.push(Piece::Prose(&document[prose..]));
+    pieces.push(DocumentPart::Prose(&document[prose..]));
     Ok(pieces)
 }
 

@@ -21,7 +21,7 @@ use crate::plots::Plot;
 use crate::render;
 use crate::sections::cores;
 use crate::table::{absence, verdict_word};
-use crate::view::{self, Reckoned, View};
+use crate::view::{self, ComputedRun, View};
 
 /// Version of what is kept; entries of another are made again from their run directories.
 pub const ENTRY_SCHEMA: u32 = 1;
@@ -224,7 +224,7 @@ pub struct Found {
 impl Entry {
     /// The entry of `run`, whose directory is called `name`.
     pub fn of(run: &Run, name: &str) -> Entry {
-        let reckoned = view::reckon(run);
+        let computed = view::compute(run);
         let environment = &run.environment;
         let records = Records::new(&run.plan, &run.trials);
         let commit = match environment.prony_commit.as_str() {
@@ -247,11 +247,11 @@ impl Entry {
             started_unix_ms: environment.started_unix_ms,
             title: run.plan.title.clone(),
             question: run.plan.question.clone(),
-            answer: render::answer_lines(&reckoned.view),
-            pictures: drawn(run, &reckoned.view),
-            verdict: verdict_word(reckoned.view.verdict).to_owned(),
+            answer: render::answer_lines(&computed.view),
+            pictures: drawn(run, &computed.view),
+            verdict: verdict_word(computed.view.verdict).to_owned(),
             gone: false,
-            unfinished: done < planned && !reckoned.cells.iter().any(failed),
+            unfinished: done < planned && !computed.cells.iter().any(failed),
             code: environment.code.clone(),
             prony: format!("{}{commit}", environment.prony_version),
             subjects: subjects(&run.plan),
@@ -259,9 +259,9 @@ impl Entry {
             machine: machine(environment),
             environment: place(environment),
             command: crate::sections::repeat(run).command,
-            sections: sections(run, &records, &reckoned),
-            findings: found(&reckoned, &records),
-            not_run: reckoned
+            sections: sections(run, &records, &computed),
+            findings: found(&computed, &records),
+            not_run: computed
                 .view
                 .not_run
                 .iter()
@@ -349,6 +349,10 @@ fn settings(plan: &Plan) -> Vec<Pair> {
         ("cores of the generator", cores(&plan.cores.generator)),
         ("seed", plan.seed.to_string()),
     ];
+    if !plan.cores.lab.is_empty() {
+        let place = pairs.len() - 1;
+        pairs.insert(place, ("cores of the sampler", cores(&plan.cores.lab)));
+    }
     if plan.quick {
         pairs.insert(0, ("--quick", "(a short look)".to_owned()));
     }
@@ -437,9 +441,9 @@ fn place(e: &Environment) -> String {
         + &method
 }
 
-fn sections(run: &Run, records: &Records<'_>, reckoned: &Reckoned) -> Vec<Section> {
+fn sections(run: &Run, records: &Records<'_>, computed: &ComputedRun) -> Vec<Section> {
     let mut sections: Vec<Section> = Vec::new();
-    for cell in &reckoned.cells {
+    for cell in &computed.cells {
         let planned = run.plan.workloads.iter().find(|w| w.name == cell.workload);
         let same = |section: &&mut Section| section.workload == cell.workload;
         let kept = cell_entry(run, records, cell);
@@ -595,6 +599,9 @@ fn finite(latency: &LatencyNs) -> u64 {
 /// Everything in which the figures of two entries must be alike to be of the same thing.
 fn series(run: &Run, case: &Case<'_>) -> String {
     let plan = &run.plan;
+    let mut sides = vec![&plan.cores.subject, &plan.cores.generator];
+    // Without cores of its own the lab is on the generator's, as in all entries of before.
+    sides.extend(Some(&plan.cores.lab).filter(|lab| !lab.is_empty()));
     let asked = case.workload.map(|w| {
         let same = (
             &w.request,
@@ -617,7 +624,7 @@ fn series(run: &Run, case: &Case<'_>) -> String {
         &case.cell.id,
         asked,
         (plan.blocks, plan.duration_ns, plan.warmup_ns),
-        (&plan.cores.subject, &plan.cores.generator),
+        sides,
         case.subject.map(|s| (s.threads, s.program_threads)),
     ))
 }
@@ -689,10 +696,10 @@ fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-fn found(reckoned: &Reckoned, records: &Records<'_>) -> Vec<Found> {
-    let notes = Notes::new(&reckoned.findings, |cell| records.trials(cell).len());
+fn found(computed: &ComputedRun, records: &Records<'_>) -> Vec<Found> {
+    let notes = Notes::new(&computed.findings, |cell| records.trials(cell).len());
     let found = notes.notes.iter().map(|note| {
-        let of_cell = |cell: &str| reckoned.cells.iter().find(|c| c.cell == cell);
+        let of_cell = |cell: &str| computed.cells.iter().find(|c| c.cell == cell);
         let seen = note.seen.iter().flat_map(|seen| &seen.cells);
         let cells: Vec<&CellFigures> = seen.filter_map(|cell| of_cell(&cell.cell)).collect();
         Found {

@@ -12,13 +12,14 @@ use crate::part::column;
 use crate::table::{Column, Entry as Text, Table};
 
 /// Kinds of errors by their names in the records, and in words.
-const KINDS: [(&str, &str); 17] = [
+const KINDS: [(&str, &str); 18] = [
     ("refused", "connection refused"),
     ("reset", "connection reset"),
     ("closed", "closed before the answer was whole"),
     ("timeout", "no answer in time"),
     ("protocol", "answer that is not HTTP"),
     ("wrong_answer", "wrong answer"),
+    ("check", "answer that failed a check"),
     ("system", "error of the system"),
     ("connect_refused", "refused while connecting"),
     ("connect_reset", "reset while connecting"),

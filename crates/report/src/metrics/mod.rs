@@ -9,6 +9,7 @@ mod latency;
 mod memory;
 mod metric;
 mod rate;
+mod start;
 
 use prony_findings::Case;
 
@@ -41,11 +42,13 @@ impl Metric {
     pub const MAX: Metric = latency::MAX;
     /// CPU time of the subject a request.
     pub const CPU: Metric = cpu::SUBJECT;
+    /// Time from the start of the subject's process until its ready sign.
+    pub const READY: Metric = start::READY;
     /// Peak resident memory of the subject.
     pub const MEMORY: Metric = memory::PEAK;
 
     /// All of them, in the order of tables and columns.
-    pub const ALL: [Metric; 13] = [
+    pub const ALL: [Metric; 14] = [
         rate::RATE,
         latency::MEAN,
         latency::DEVIATION,
@@ -59,6 +62,7 @@ impl Metric {
         cpu::GENERATOR,
         memory::PEAK,
         rate::RECEIVED,
+        start::READY,
     ];
 
     /// The one with this key.

@@ -28,7 +28,7 @@ use figure::{Absence, Answer, Sources};
 /// What came of a claim.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum ClaimOutcome {
     /// The whole interval lies where the claim says.
     Held,
     /// None of the interval does.
@@ -43,26 +43,26 @@ pub enum Outcome {
     NotAnswerable,
 }
 
-impl Outcome {
+impl ClaimOutcome {
     /// All of them, in the order in which they are counted.
-    const ALL: [Outcome; 6] = [
-        Outcome::Held,
-        Outcome::Contradicted,
-        Outcome::Undecided,
-        Outcome::NotComparable,
-        Outcome::NotRun,
-        Outcome::NotAnswerable,
+    const ALL: [ClaimOutcome; 6] = [
+        ClaimOutcome::Held,
+        ClaimOutcome::Contradicted,
+        ClaimOutcome::Undecided,
+        ClaimOutcome::NotComparable,
+        ClaimOutcome::NotRun,
+        ClaimOutcome::NotAnswerable,
     ];
 
     /// As tables write it.
     fn word(self) -> &'static str {
         match self {
-            Outcome::Held => "held",
-            Outcome::Contradicted => "contradicted",
-            Outcome::Undecided => "undecided",
-            Outcome::NotComparable => "not comparable",
-            Outcome::NotRun => "not run",
-            Outcome::NotAnswerable => "not answerable",
+            ClaimOutcome::Held => "held",
+            ClaimOutcome::Contradicted => "contradicted",
+            ClaimOutcome::Undecided => "undecided",
+            ClaimOutcome::NotComparable => "not comparable",
+            ClaimOutcome::NotRun => "not run",
+            ClaimOutcome::NotAnswerable => "not answerable",
         }
     }
 }
@@ -81,7 +81,7 @@ pub struct Judged {
     /// The same of ours.
     pub ours: Option<Answer>,
     /// What came of it: of the original where the claim names one, else of ours.
-    pub outcome: Outcome,
+    pub outcome: ClaimOutcome,
     /// The reason.
     pub because: String,
 }
@@ -146,12 +146,13 @@ fn conclude(
     claim: &PublishedClaim,
     original: Option<&Answer>,
     ours: Option<&Answer>,
-) -> (Outcome, String) {
+) -> (ClaimOutcome, String) {
     let cores = &run.plan.cores;
     let cores: BTreeSet<u32> = cores
         .subject
         .iter()
         .chain(&cores.generator)
+        .chain(&cores.lab)
         .copied()
         .collect();
     let cores = u32::try_from(cores.len()).unwrap_or(u32::MAX);
@@ -159,14 +160,14 @@ fn conclude(
         if cores < claim.cores_min && answer.absent.is_none() {
             let needed = prony_base::counted(claim.cores_min as usize, "core");
             let reason = format!("it needs {needed}, and the run had {cores}");
-            return (Outcome::NotComparable, reason);
+            return (ClaimOutcome::NotComparable, reason);
         }
         outcome(claim.stated, answer)
     };
     let (word, mut because) = match (&*claim.why_not, original.or(ours)) {
         ("", Some(answer)) => judged(answer),
-        ("", None) => (Outcome::NotAnswerable, "no cell is named".to_owned()),
-        (why_not, _) => (Outcome::NotAnswerable, why_not.to_owned()),
+        ("", None) => (ClaimOutcome::NotAnswerable, "no cell is named".to_owned()),
+        (why_not, _) => (ClaimOutcome::NotAnswerable, why_not.to_owned()),
     };
     if original.is_none() && ours.is_some() && claim.why_not.is_empty() {
         because = format!("of ours: {because}");
@@ -176,7 +177,7 @@ fn conclude(
         let (own, _) = judged(own);
         if matches!(
             own,
-            Outcome::Held | Outcome::Contradicted | Outcome::Undecided
+            ClaimOutcome::Held | ClaimOutcome::Contradicted | ClaimOutcome::Undecided
         ) {
             because.push_str(&format!("; of ours: {}", own.word()));
         }
@@ -185,20 +186,20 @@ fn conclude(
 }
 
 /// What a figure makes of a statement, and why.
-pub fn outcome(stated: Stated, answer: &Answer) -> (Outcome, String) {
+pub fn outcome(stated: Stated, answer: &Answer) -> (ClaimOutcome, String) {
     match &answer.absent {
-        Some(Absence::NotRun(reason)) => return (Outcome::NotRun, reason.clone()),
-        Some(Absence::Unusable(reason)) => return (Outcome::Undecided, reason.clone()),
+        Some(Absence::NotRun(reason)) => return (ClaimOutcome::NotRun, reason.clone()),
+        Some(Absence::Unusable(reason)) => return (ClaimOutcome::Undecided, reason.clone()),
         None => {}
     }
     let (inside, outside) = match (stated, answer.ends()) {
         (Stated::Absolute { .. }, _) => {
             let reason = "an absolute figure of another machine".to_owned();
-            return (Outcome::NotComparable, reason);
+            return (ClaimOutcome::NotComparable, reason);
         }
         (Stated::Words, _) | (_, None) => {
             return (
-                Outcome::Undecided,
+                ClaimOutcome::Undecided,
                 "nothing is stated that can be compared".to_owned(),
             );
         }
@@ -211,16 +212,22 @@ pub fn outcome(stated: Stated, answer: &Answer) -> (Outcome, String) {
         (Stated::Range { from, to, .. }, Some(ends)) => placed(ends, from, to),
     };
     if !answer.unsettled.is_empty() {
-        return (Outcome::Undecided, answer.unsettled.clone());
+        return (ClaimOutcome::Undecided, answer.unsettled.clone());
     }
     let what = match answer.spread {
         "count" => "what was counted",
         _ => "the interval",
     };
     match (inside, outside) {
-        (true, _) => (Outcome::Held, format!("{what} lies in it")),
-        (_, true) => (Outcome::Contradicted, format!("{what} lies outside of it")),
-        _ => (Outcome::Undecided, format!("{what} lies on both sides")),
+        (true, _) => (ClaimOutcome::Held, format!("{what} lies in it")),
+        (_, true) => (
+            ClaimOutcome::Contradicted,
+            format!("{what} lies outside of it"),
+        ),
+        _ => (
+            ClaimOutcome::Undecided,
+            format!("{what} lies on both sides"),
+        ),
     }
 }
 

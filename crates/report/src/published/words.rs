@@ -4,7 +4,7 @@
 use prony_record::{CellMetric, Dimension, Stated};
 
 use super::figure::{Absence, Answer};
-use super::{Judged, Outcome};
+use super::{ClaimOutcome, Judged};
 use crate::numbers::{self, NOTHING};
 use crate::part::{Part, captioned, column, detail};
 use crate::table::{Column, Entry, Row, Table};
@@ -41,7 +41,7 @@ pub fn part(judged: &[Judged]) -> Option<Part> {
     order.sort_by_key(|(_, claim)| claim.outcome);
     let (decidable, rest): (Vec<_>, Vec<_>) = order
         .into_iter()
-        .partition(|(_, claim)| claim.outcome <= Outcome::Undecided);
+        .partition(|(_, claim)| claim.outcome <= ClaimOutcome::Undecided);
     let (absolute, rest): (Vec<_>, Vec<_>) = rest.into_iter().partition(|(_, claim)| {
         matches!(claim.stated, Stated::Absolute { .. }) && claim.has_figure()
     });
@@ -73,12 +73,12 @@ pub fn part(judged: &[Judged]) -> Option<Part> {
 
 /// `Of 31 claims: 12 held, 3 contradicted, …`
 fn counts(judged: &[Judged]) -> String {
-    let of = |outcome: &Outcome| {
+    let of = |outcome: &ClaimOutcome| {
         let count = judged.iter().filter(|claim| claim.outcome == *outcome);
         let count = count.count();
         (count > 0).then(|| format!("{count} {}", outcome.word()))
     };
-    let words: Vec<String> = Outcome::ALL.iter().filter_map(of).collect();
+    let words: Vec<String> = ClaimOutcome::ALL.iter().filter_map(of).collect();
     let claims = prony_base::counted(judged.len(), "claim");
     format!("Of {claims}: {}.", words.join(", "))
 }

@@ -63,7 +63,7 @@ pub fn before(run: &Run, section: &Section<'_>) -> Vec<String> {
         request.method, request.path, workload.expect_status
     )];
     said.push(DEVIATION.to_owned());
-    said.extend(around(&run.plan, section));
+    said.extend(on_its_cores(&run.plan, section));
     if let Some(counter) = &workload.counter {
         let then = match counter.ended_by {
             None => "It is not started anew, so what it would have kept is not known.".to_owned(),
@@ -81,7 +81,7 @@ pub fn before(run: &Run, section: &Section<'_>) -> Vec<String> {
 }
 
 /// What shares the subject's cores.
-fn around(plan: &Plan, section: &Section<'_>) -> Option<String> {
+fn on_its_cores(plan: &Plan, section: &Section<'_>) -> Option<String> {
     let cells = || section.tables.iter().flat_map(Rows::cells);
     let services = || cells().filter_map(|cell| cell.service.as_ref());
     let fronts = services().filter_map(|s| Some(format!("{} in front", s.front.as_ref()?)));

@@ -272,7 +272,10 @@ impl<S> Parts<S> {
 
     /// Keeps the tables of all needs, which `next_table` yields in their order.
     fn keep_tables(&mut self, next_table: &mut dyn FnMut() -> Rc<dyn AnyTable>) {
-        self.tables = (0..self.arguments()).map(|_| next_table()).collect();
+        // Most services have no constructor with needs: an empty box is there already.
+        if let arguments @ 1.. = self.arguments() {
+            self.tables = (0..arguments).map(|_| next_table()).collect();
+        }
         for need in &mut self.needs {
             need.table = Some(next_table());
         }

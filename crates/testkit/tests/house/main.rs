@@ -2,9 +2,11 @@
 //! check them. Each failure names file and line.
 
 mod circles;
+mod crates;
 mod early;
 mod imports;
 mod source;
+mod trial;
 mod types;
 mod version;
 mod words;
@@ -68,10 +70,11 @@ const FILE_LINES_MAX: usize = 800;
 fn arrows() -> BTreeMap<&'static str, &'static [&'static str]> {
     BTreeMap::from([
         ("base", &[] as &[_]),
+        ("tls", &[]),
         ("wire", &["base"]),
         ("engine", &["base"]),
         ("runtime", &["base", "engine"]),
-        ("http", &["base", "wire", "engine"]),
+        ("http", &["base", "wire", "engine", "tls"]),
         ("hosting", &["base", "wire", "engine", "http"]),
         ("host", &["base", "wire", "engine", "http", "hosting"]),
         ("wsgi", &["base", "wire", "engine", "http", "hosting"]),
@@ -84,7 +87,7 @@ fn arrows() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("record", &["base"]),
         (
             "load",
-            &["base", "wire", "engine", "http", "record", "stats"],
+            &["base", "wire", "engine", "tls", "record", "stats"],
         ),
         ("stats", &["base", "record"]),
         ("findings", &["base", "record", "stats"]),
@@ -92,14 +95,14 @@ fn arrows() -> BTreeMap<&'static str, &'static [&'static str]> {
         (
             "lab",
             &[
-                "base", "wire", "engine", "runtime", "http", "load", "record", "stats",
+                "base", "wire", "engine", "runtime", "http", "load", "record", "stats", "tls",
             ],
         ),
         (
             "cli",
             &[
                 "base", "wire", "engine", "http", "load", "record", "stats", "findings", "report",
-                "lab", "runtime", "bench", "hosting", "host",
+                "lab", "runtime", "bench", "hosting", "host", "tls",
             ],
         ),
         ("testkit", &["base"]),

@@ -34,6 +34,11 @@ fn chunked() {
 }
 
 #[test]
+fn fields() {
+    replay("fields", prony_wire::http2::fuzz::fields);
+}
+
+#[test]
 fn json() {
     replay("json", prony_wire::json::fuzz::json);
 }

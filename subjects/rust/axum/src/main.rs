@@ -1,12 +1,17 @@
 //! The ping and hello endpoints on axum.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
 
 use axum::extract::rejection::JsonRejection;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use axum::serve::ListenerExt;
 use axum::{Json, Router};
+use axum_server::Handle;
+use axum_server::accept::NoDelayAcceptor;
+use axum_server::tls_rustls::RustlsConfig;
 use clap::Parser;
 use serde::{Deserialize, Serialize};
 use tokio::net::{TcpListener, TcpSocket};
@@ -20,6 +25,11 @@ struct Args {
     port: u16,
     #[arg(long, default_value_t = 1)]
     threads: usize,
+    /// The certificate of TLS; without it there is none.
+    #[arg(long, requires = "key")]
+    certificate: Option<PathBuf>,
+    #[arg(long)]
+    key: Option<PathBuf>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -46,11 +56,37 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.listen(65_535)
 }
 
-async fn serve(address: SocketAddr) -> std::io::Result<()> {
+async fn serve_tls(
+    listener: TcpListener,
+    app: Router,
+    (certificate, key): (PathBuf, PathBuf),
+) -> std::io::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    // The one provider that is compiled in: it cannot have been installed before.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let config = RustlsConfig::from_pem_file(certificate, key).await?;
+    let handle = Handle::new();
+    let ending = handle.clone();
+    tokio::spawn(async move {
+        terminate.recv().await;
+        ending.graceful_shutdown(Some(Duration::from_secs(3)));
+    });
+    axum_server::from_tcp_rustls(listener.into_std()?, config)?
+        .map(|acceptor| acceptor.acceptor(NoDelayAcceptor::new()))
+        .handle(handle)
+        .serve(app.into_make_service())
+        .await
+}
+
+async fn serve(args: Args) -> std::io::Result<()> {
+    let address = SocketAddr::new(args.host, args.port);
     let mut terminate = signal(SignalKind::terminate())?;
     let app = Router::new()
         .route("/ping", post(ping))
         .route("/hello", get(hello));
+    if let Some(files) = args.certificate.zip(args.key) {
+        return serve_tls(listen(address)?, app, files).await;
+    }
     let listener = listen(address)?.tap_io(|stream| {
         // A socket without TCP_NODELAY is slower, and still right.
         let _ = stream.set_nodelay(true);
@@ -68,5 +104,5 @@ fn main() -> std::io::Result<()> {
         .worker_threads(args.threads)
         .enable_all()
         .build()?
-        .block_on(serve(SocketAddr::new(args.host, args.port)))
+        .block_on(serve(args))
 }

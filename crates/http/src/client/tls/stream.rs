@@ -11,10 +11,9 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use prony_base::Instant;
 use prony_engine::{Bracket, Handle, SendBuf};
+use prony_tls::{Offer, TlsConfig, TlsError};
 use rustls::{ClientConnection, HandshakeKind, ProtocolVersion};
 
-use super::error::TlsError;
-use super::settings::{Offer, TlsConfig};
 use crate::client::transport::{Chunk, Transport};
 
 /// Most encrypted bytes that the transport holds unsent; more wait in the session.

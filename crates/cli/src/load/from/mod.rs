@@ -1,0 +1,274 @@
+//! `prony load --from 'wrk -t4 -c100 -d30s URL'`: the command of another tool, translated, printed and run.
+//!
+//! Each tool is a table of its flags ([`tools`]): what each is here, or why it is not. [`translated`] reads a command by it, and
+//! docs/coming-from.md is made of it ([`page`]), so that neither can say what the other does not. Whoever types another tool's flag to
+//! `prony load` itself is told by the same tables what it is here ([`hint`]).
+
+mod common;
+mod curl;
+mod lexer;
+mod page;
+mod table;
+mod tools;
+mod translation;
+
+use std::ffi::{OsStr, OsString};
+
+use prony_base::typed::requirement::Requirement;
+
+use table::{Counterpart, Flag, Tool};
+use tools::TOOLS;
+use translation::Translation;
+
+/// The words of `prony load` that do what the command `text` of another tool does.
+pub fn translated(text: &str) -> Result<Vec<String>, String> {
+    let commands = lexer::commands(text)?;
+    let known = || {
+        let names: Vec<_> = TOOLS.iter().map(|tool| tool.name).collect();
+        names.join(", ")
+    };
+    let tool_of = |command: &[String]| {
+        let name = command.first()?.rsplit('/').next()?;
+        TOOLS.iter().find(|tool| tool.name == name)
+    };
+    let at = commands
+        .iter()
+        .position(|command| tool_of(command).is_some());
+    let Some((at, tool)) = at.and_then(|at| Some((at, tool_of(&commands[at])?))) else {
+        let first = commands.first().and_then(|command| command.first());
+        let first = first.map_or("nothing", String::as_str);
+        return Err(format!(
+            "--from: `{first}` is none of the tools whose commands are known: {}",
+            known()
+        ));
+    };
+    let mut translation = Translation::new(tool.name);
+    translation.piped(&commands[..at], &commands[at + 1..])?;
+    read(tool, &commands[at][1..], &mut translation)?;
+    (tool.finish)(&mut translation).map_err(|why| of_tool(tool, &why))?;
+    translation.words().map_err(|why| of_tool(tool, &why))
+}
+
+fn of_tool(tool: &Tool, why: &str) -> String {
+    format!("--from {}: {why}", tool.name)
+}
+
+/// Reads the words of a command after its name.
+fn read(tool: &Tool, words: &[String], to: &mut Translation) -> Result<(), String> {
+    let mut words = words.iter().map(String::as_str).peekable();
+    if let Some(subcommand) = tool.subcommand
+        && words.next_if_eq(&subcommand).is_none()
+    {
+        return Err(of_tool(
+            tool,
+            &format!("`{} {subcommand}` is what is known of it", tool.name),
+        ));
+    }
+    let mut only_urls = false;
+    while let Some(word) = words.next() {
+        if word == "--" && !only_urls {
+            only_urls = true;
+        } else if only_urls || !word.starts_with('-') || word == "-" {
+            to.urls.push(word.to_owned());
+        } else if tool.is_go || word.starts_with("--") {
+            let (name, value) = match word.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (word, None),
+            };
+            one(tool, name, value, &mut words, to)?;
+        } else {
+            cluster(tool, word, &mut words, to)?;
+        }
+    }
+    Ok(())
+}
+
+/// Several flags of one letter in one word, the last perhaps with its value: `-kc100`.
+fn cluster<'a>(
+    tool: &Tool,
+    word: &'a str,
+    words: &mut impl Iterator<Item = &'a str>,
+    to: &mut Translation,
+) -> Result<(), String> {
+    for (at, letter) in word.char_indices().skip(1) {
+        let name = format!("-{letter}");
+        let rest = &word[at + letter.len_utf8()..];
+        let takes_value = find(tool, &name).is_some_and(|flag| !flag.example.is_empty());
+        if takes_value {
+            return one(
+                tool,
+                &name,
+                Some(rest).filter(|rest| !rest.is_empty()),
+                words,
+                to,
+            );
+        }
+        one(tool, &name, None, words, to)?;
+    }
+    Ok(())
+}
+
+fn find(tool: &Tool, name: &str) -> Option<&'static Flag> {
+    let single = match name.strip_prefix("--") {
+        Some(rest) if tool.is_go => format!("-{rest}"),
+        _ => name.to_owned(),
+    };
+    tool.flags
+        .iter()
+        .find(|flag| flag.names.contains(&&*single))
+}
+
+/// One flag, with its value where it takes one.
+fn one<'a>(
+    tool: &Tool,
+    name: &str,
+    value: Option<&str>,
+    words: &mut impl Iterator<Item = &'a str>,
+    to: &mut Translation,
+) -> Result<(), String> {
+    let flag = find(tool, name).ok_or_else(|| {
+        of_tool(
+            tool,
+            &format!("`{name}` is no flag of it that is known; `prony load --help` has ours"),
+        )
+    })?;
+    let value = match (value, flag.example.is_empty()) {
+        (Some(value), _) => value.to_owned(),
+        (None, true) => String::new(),
+        (None, false) => {
+            let next = words.next();
+            next.ok_or_else(|| of_tool(tool, &format!("`{name}` lacks its value")))?
+                .to_owned()
+        }
+    };
+    let wrong = |why: String| of_tool(tool, &format!("`{name} {value}`: {why}"));
+    match &flag.means {
+        Counterpart::As(ours, convert) => {
+            let value = convert(&value).map_err(wrong)?;
+            to.add(ours, Some(value));
+        }
+        // Go's programs turn a flag off by `-flag=false`.
+        Counterpart::Is(_) if value == "false" => {}
+        Counterpart::Is(ours) => to.add(ours, None),
+        Counterpart::By(_, apply) => apply(to, &value).map_err(wrong)?,
+        Counterpart::Nothing(_) => {}
+        Counterpart::No(why) => {
+            return Err(of_tool(
+                tool,
+                &format!("`{name}` cannot be translated: {why}"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The arguments of the program with what `--from` stands for in its place, and the command to show; further arguments follow it. Of a
+/// flag that takes several requirements (`--require a b`) each gets its own. `None`: there is no `--from`.
+pub fn expanded(args: Vec<OsString>) -> Result<(Vec<OsString>, Option<String>), String> {
+    if args.get(1).is_none_or(|command| command != "load") {
+        return Ok((args, None));
+    }
+    let mut rest = args.into_iter();
+    let mut all: Vec<OsString> = rest.by_ref().take(2).collect();
+    let mut shown = None;
+    // The flag whose values may follow each other.
+    let mut several: Option<&str> = None;
+    while let Some(word) = rest.next() {
+        let text = word.to_str().unwrap_or_default();
+        let from = text.strip_prefix("--from=").map(str::to_owned);
+        if from.is_some() || text == "--from" {
+            let given = from.or_else(|| rest.next().and_then(|next| next.into_string().ok()));
+            let command = given.ok_or(
+                "--from: a value is required, such as 'wrk -c100 -d30s http://127.0.0.1:8080/'",
+            )?;
+            let words = translated(&command)?;
+            shown = Some(quoted(&words));
+            all.extend(words.into_iter().map(OsString::from));
+            several = None;
+            continue;
+        }
+        if ["--require", "--stop-on"].contains(&text) {
+            several = Some(if text == "--require" {
+                "--require"
+            } else {
+                "--stop-on"
+            });
+            all.push(word);
+            all.extend(rest.next());
+            continue;
+        }
+        match several.filter(|_| text.parse::<Requirement>().is_ok()) {
+            Some(flag) => all.push(flag.into()),
+            None => several = None,
+        }
+        all.push(word);
+    }
+    Ok((all, shown))
+}
+
+/// A command as a shell takes it.
+fn quoted(words: &[String]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=@%+".contains(c);
+    let word = |word: &String| match !word.is_empty() && word.chars().all(plain) {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    };
+    let words: Vec<String> = words.iter().map(word).collect();
+    format!("prony load {}", words.join(" "))
+}
+
+/// What is to be said beside an error about the words of `prony load`, where one of them is a flag of another tool.
+pub fn hint(args: &[OsString]) -> Option<String> {
+    if args.get(1).is_none_or(|command| command != "load") {
+        return None;
+    }
+    let words = args.iter().skip(2).filter_map(|word| OsStr::to_str(word));
+    let flags = words.filter(|word| word.starts_with('-') && word.len() > 1);
+    let said: Vec<String> = flags.filter_map(of_flag).collect();
+    (!said.is_empty()).then(|| said.join("\n"))
+}
+
+/// What a flag of this name is here, each meaning once, with the tools that mean it.
+fn meanings_of(name: &str) -> Vec<(String, Vec<&'static str>)> {
+    let mut meanings: Vec<(String, Vec<&str>)> = Vec::new();
+    for tool in TOOLS.iter().filter(|tool| tool.name != "curl") {
+        let Some(flag) = find(tool, name) else {
+            continue;
+        };
+        let means = page::here(flag);
+        match meanings.iter_mut().find(|(known, _)| *known == means) {
+            Some((_, tools)) => tools.push(tool.name),
+            None => meanings.push((means, vec![tool.name])),
+        }
+    }
+    meanings
+}
+
+/// Of one flag that is none of ours, or has another meaning here: `-m`, `-disable-keepalive`.
+fn of_flag(word: &str) -> Option<String> {
+    let name = word.split('=').next().unwrap_or(word);
+    let short: String = name.chars().take(2).collect();
+    let is_long = name.starts_with("--");
+    let mut meanings = meanings_of(name);
+    let mut shown = name;
+    if meanings.is_empty() && !is_long {
+        meanings = meanings_of(&short);
+        shown = &short;
+    }
+    // A flag that is spelt here as there needs no hint, whatever else is wrong.
+    meanings.retain(|(means, _)| means.trim_matches('`').split(' ').next() != Some(shown));
+    if meanings.is_empty() {
+        return None;
+    }
+    let each = meanings
+        .iter()
+        .map(|(means, tools)| format!("of {}: {means}", tools.join(", ")));
+    let each: Vec<String> = each.collect();
+    Some(format!(
+        "prony: `{shown}` {}",
+        each.join("; ").replace('`', "")
+    ))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,356 @@
+use std::fs;
+
+use clap::Parser as _;
+
+use super::*;
+use crate::words::{Command, Words};
+
+const PAGE: &str = "docs/coming-from.md";
+const URL: &str = "http://127.0.0.1:8080/hello";
+
+fn ours(command: &str) -> String {
+    match translated(command) {
+        Ok(words) => quoted(&words),
+        Err(why) => why,
+    }
+}
+
+/// Reads words of ours as the program does.
+fn parsed(words: &[String]) -> Result<Command, clap::Error> {
+    let all = ["prony", "load"]
+        .into_iter()
+        .map(str::to_owned)
+        .chain(words.iter().cloned());
+    Words::try_parse_from(all).map(|words| words.command)
+}
+
+#[test]
+fn commands_of_others_are_commands_of_ours() {
+    for (theirs, here) in [
+        (
+            "wrk -t4 -c100 -d30s http://x/",
+            "-t 4 -c 100 -d 30s --timeout 2s http://x/",
+        ),
+        (
+            "wrk --latency -c 1k https://x/",
+            "-t 2 -c 1000 -d 10s --timeout 2s --insecure --latency https://x/",
+        ),
+        (
+            "wrk2 -R2k -c10 -d1m -L http://x/",
+            "-t 2 -c 10 -d 60s -R 2000 --timeout 2s --latency http://x/",
+        ),
+        ("hey http://x/", "-t 2 -c 50 -n 200 --timeout 20s http://x/"),
+        (
+            "hey -z 1m30s -n 5 -c 10 -q 5 -m POST -d '{}' -T application/json http://x/",
+            "-t 2 -c 10 -d 90s -R 50 --timeout 20s -H 'Content-Type: application/json' --body '{}' http://x/",
+        ),
+        (
+            "hey -disable-keepalive --cpus=1 http://x/",
+            "-t 1 -c 50 -n 200 --timeout 20s --no-keepalive http://x/",
+        ),
+        (
+            "ab -n 1000 -c 10 -k http://x/",
+            "-t 2 -c 10 -n 1000 --timeout 30s http://x/",
+        ),
+        (
+            "ab -kc10 -n20 x:80/",
+            "-t 2 -c 10 -n 20 --timeout 30s http://x:80/",
+        ),
+        (
+            "ab http://x/",
+            "-t 1 -c 1 -n 1 --timeout 30s --no-keepalive http://x/",
+        ),
+        (
+            "ab -t 5 -u f.txt http://x/",
+            "-t 1 -c 1 -n 50000 -d 5s --timeout 30s --method PUT -H 'Content-Type: text/plain' --no-keepalive --body-file f.txt http://x/",
+        ),
+        (
+            "oha -z 10s -q 100 -c 20 --http2 -p 4 http://x/",
+            "-t 2 -c 20 -d 10s -R 100 --timeout 1h --streams 4 --http2 http://x/",
+        ),
+        (
+            "h2load -n100 -c10 -m 8 http://x/",
+            "-t 1 -c 10 -n 100 --timeout 1h --streams 8 --http2 http://x/",
+        ),
+        (
+            "h2load --h1 -D 5 -c10 -m 8 --rps=5 http://x/",
+            "-t 1 -c 10 -d 5s -R 50 --timeout 1h --pipeline 8 http://x/",
+        ),
+        (
+            "echo 'GET http://x/' | vegeta attack -duration=5s -rate 3000/1m | tee r.bin | vegeta report",
+            "-t 2 -c 100 -d 5s -R 50 --timeout 30s http://x/",
+        ),
+        (
+            "echo 'PUT https://x/' | vegeta attack -duration=5s -rate=0 -max-workers=7 -session-tickets",
+            "-t 2 -c 7 -d 5s --timeout 30s --method PUT --http2 https://x/",
+        ),
+        (
+            "curl 'http://x/' -H 'Accept: */*' --data-raw '{\"a\":1}' -H 'Content-Type: application/json' --compressed",
+            "-t 2 -c 10 --timeout 10s -H 'Content-Type: application/json' -H 'Accept: */*' --body '{\"a\":1}' -H 'Accept-Encoding: deflate, gzip, br' http://x/",
+        ),
+        (
+            "curl -XDELETE -u user:password http://x/",
+            "-t 2 -c 10 --timeout 10s --method DELETE -H 'Authorization: Basic dXNlcjpwYXNzd29yZA==' http://x/",
+        ),
+    ] {
+        assert_eq!(ours(theirs), format!("prony load {here}"), "{theirs}");
+        let words = translated(theirs).expect(theirs);
+        parsed(&words).unwrap_or_else(|error| panic!("{theirs}: {error}"));
+    }
+}
+
+#[test]
+fn what_cannot_be_translated_is_named() {
+    for (theirs, why) in [
+        (
+            "",
+            "--from: `nothing` is none of the tools whose commands are known: wrk, wrk2, hey, ab, oha, h2load, vegeta, curl",
+        ),
+        ("locust -f x", "--from: `locust` is none of the tools"),
+        ("wrk -c10", "--from wrk: the command has no URL"),
+        (
+            "wrk -s x.lua http://x/",
+            "--from wrk: `-s` cannot be translated: a script's time",
+        ),
+        (
+            "wrk --frobnicate http://x/",
+            "--from wrk: `--frobnicate` is no flag of it that is known",
+        ),
+        ("wrk -c", "--from wrk: `-c` lacks its value"),
+        (
+            "wrk -c ten http://x/",
+            "--from wrk: `-c ten`: `ten` is not a whole number",
+        ),
+        (
+            "wrk http://x/ http://y/",
+            "--from wrk: it has a second URL, `http://y/`",
+        ),
+        ("wrk2 http://x/", "--from wrk2: wrk2 needs -R"),
+        (
+            "oha --proxy-header 'X: 1' http://x/",
+            "--from oha: `--proxy-header` cannot be translated: a proxy gets no headers",
+        ),
+        (
+            "echo 'GET http://x/' | vegeta attack",
+            "--from vegeta: without -duration vegeta never ends",
+        ),
+        (
+            "echo 'GET http://x/\nGET http://y/' | vegeta attack -duration 1s",
+            "--from vegeta: one target",
+        ),
+        (
+            "vegeta report",
+            "--from vegeta: `vegeta attack` is what is known of it",
+        ),
+        ("oha -p 3 http://x/", "--from oha: -p is for HTTP/2"),
+        ("cat x | wrk http://x/", "--from: `cat x |` is for a shell"),
+        (
+            "wrk http://x/ | grep Req",
+            "--from: `| grep Req` is for a shell",
+        ),
+        ("wrk 'http://x/", "--from: a quotation mark is never closed"),
+        (
+            "hey -H nonsense http://x/",
+            "--from hey: `-H nonsense`: it is no header",
+        ),
+    ] {
+        let said = translated(theirs).expect_err(theirs);
+        assert!(said.starts_with(why), "{theirs}: {said}");
+    }
+}
+
+/// A command of `tool` with `flag` and what else it needs.
+fn with(tool: &Tool, flag: &Flag) -> String {
+    let name = flag.names[0];
+    let value = match flag.example {
+        "" => String::new(),
+        value => format!(" '{value}'"),
+    };
+    let url = if tool.name == "curl" && name == "--url" {
+        ""
+    } else {
+        URL
+    };
+    match tool.name {
+        "wrk2" => format!("wrk2 -R 100 {name}{value} {url}"),
+        "oha" | "curl" if name == "--key" => {
+            format!("{} --cert x {name}{value} {url}", tool.name)
+        }
+        "vegeta" if name == "-key" => {
+            format!("echo 'GET {URL}' | vegeta attack -duration 5s -cert x {name}{value}")
+        }
+        "oha" => format!("oha --http2 {name}{value} {url}"),
+        "ab" if name == "-T" => format!("ab -p x {name}{value} {url}"),
+        "vegeta" => format!("echo 'GET {URL}' | vegeta attack -duration 5s {name}{value}"),
+        name_of_tool => format!("{name_of_tool} {name}{value} {url}"),
+    }
+}
+
+/// Each row of the tables, read and translated as the program would.
+#[test]
+fn each_row_that_is_ours_is_taken_and_each_other_is_refused_by_name() {
+    let mut rows = 0;
+    for tool in TOOLS {
+        for flag in tool.flags {
+            let command = with(tool, flag);
+            rows += 1;
+            match (&flag.means, translated(&command)) {
+                (Counterpart::No(_), Err(why)) => {
+                    assert!(why.contains("cannot be translated"), "{command}: {why}")
+                }
+                (Counterpart::No(_), Ok(words)) => panic!("{command}: {words:?}"),
+                (_, Err(why)) => panic!("{command}: {why}"),
+                (_, Ok(words)) => {
+                    // https is in no row, so that words for it alone are refused where the run is resolved, not here.
+                    parsed(&words).unwrap_or_else(|error| panic!("{command}: {words:?}: {error}"));
+                }
+            }
+        }
+        let mut names: Vec<_> = tool.flags.iter().flat_map(|flag| flag.names).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count, "{}: a spelling stands twice", tool.name);
+    }
+    assert!(rows > 200, "{rows}");
+}
+
+/// Whatever a tool that is installed here lists as its flags is in its table.
+#[test]
+fn every_flag_of_an_installed_tools_help_is_in_its_table() {
+    for (tool, word) in [
+        ("wrk", "--help"),
+        ("ab", "-h"),
+        ("h2load", "--help"),
+        ("hey", "-h"),
+        ("oha", "--help"),
+    ] {
+        let Ok(output) = std::process::Command::new(tool).arg(word).output() else {
+            continue;
+        };
+        let help = [output.stdout, output.stderr].concat();
+        let help = String::from_utf8_lossy(&help).into_owned();
+        let table = TOOLS.iter().find(|of| of.name == tool).expect("a table");
+        let mut seen = 0;
+        for line in help.lines() {
+            let line = line.trim_start();
+            if !line.starts_with('-') {
+                continue;
+            }
+            let flags = line.split("  ").next().unwrap_or_default();
+            let ends = |c: char| c.is_whitespace() || "=<[,".contains(c);
+            for name in flags
+                .split(ends)
+                .filter(|word| word.len() > 1 && word.starts_with('-'))
+            {
+                // A rule between parts.
+                if name.chars().all(|c| c == '-') {
+                    continue;
+                }
+                seen += 1;
+                assert!(find(table, name).is_some(), "{tool}: {name} of `{line}`");
+            }
+        }
+        assert!(seen > 5, "{tool}: {help}");
+    }
+}
+
+#[test]
+fn the_page_is_what_the_tables_say() {
+    let file = prony_testkit::root().join(PAGE);
+    let page = page::page();
+    if std::env::var_os("INSTA_UPDATE").is_some_and(|update| update == "always") {
+        fs::write(&file, &page).expect("the page is written");
+    }
+    let is = fs::read_to_string(&file).expect("the page");
+    let differs = is
+        .lines()
+        .zip(page.lines())
+        .position(|(is, should)| is != should);
+    assert!(
+        is == page,
+        "{PAGE}:{:?} is not what the tables say; INSTA_UPDATE=always writes it anew",
+        differs.map(|at| at + 1)
+    );
+}
+
+fn arguments(words: &[&str]) -> Vec<OsString> {
+    words.iter().map(OsString::from).collect()
+}
+
+#[test]
+fn from_is_replaced_and_requirements_may_follow_each_other() {
+    let expand = |words: &[&str]| {
+        let (all, shown) = expanded(arguments(words)).expect("words");
+        let all: Vec<String> = all
+            .iter()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect();
+        (all[1..].join(" "), shown)
+    };
+    let (all, shown) = expand(&[
+        "prony",
+        "load",
+        "--from",
+        "wrk -c5 http://x/",
+        "--json",
+        "-",
+    ]);
+    assert_eq!(all, "load -t 2 -c 5 -d 10s --timeout 2s http://x/ --json -");
+    assert_eq!(
+        shown.as_deref(),
+        Some("prony load -t 2 -c 5 -d 10s --timeout 2s http://x/")
+    );
+    let (all, shown) = expand(&[
+        "prony",
+        "load",
+        "--require",
+        "p99 < 2ms",
+        "rate>5",
+        "http://x/",
+        "max<1s",
+    ]);
+    assert_eq!(
+        all,
+        "load --require p99 < 2ms --require rate>5 http://x/ max<1s"
+    );
+    assert_eq!(shown, None);
+    let (all, _) = expand(&["prony", "run", "--from", "x"]);
+    assert_eq!(all, "run --from x");
+    assert!(expanded(arguments(&["prony", "load", "--from"])).is_err());
+}
+
+#[test]
+fn a_flag_of_another_tool_is_answered_with_ours() {
+    let hint = |words: &[&str]| hint(&arguments(&[&["prony", "load"], words].concat()));
+    assert_eq!(
+        hint(&["-m", "POST", URL]).as_deref(),
+        Some(
+            "prony: `-m` of hey, ab, oha: --method M; of h2load: --streams N with HTTP/2, else --pipeline N"
+        )
+    );
+    assert_eq!(
+        hint(&["-q", "5", URL]).as_deref(),
+        Some(
+            "prony: `-q` of hey: -R N, over all connections: -q times -c; of ab: nothing to do: progress is shown on a terminal only; of oha: -R N"
+        )
+    );
+    assert_eq!(
+        hint(&["-disable-redirects", URL]).as_deref(),
+        Some(
+            "prony: `-disable-redirects` of hey: nothing to do: redirects are not followed; 3xx is an expected status"
+        )
+    );
+    assert_eq!(
+        hint(&["--max-workers=5", URL]).as_deref(),
+        Some("prony: `--max-workers` of vegeta: -c N")
+    );
+    assert_eq!(
+        hint(&["-s", "x.lua", URL])
+            .map(|said| said.contains("of wrk, wrk2: not wanted: a script's time")),
+        Some(true)
+    );
+    assert_eq!(hint(&["-c", "x", URL]), None);
+    assert_eq!(hint(&["--frobnicate", URL]), None);
+    assert_eq!(super::hint(&arguments(&["prony", "run", "-m"])), None);
+}

@@ -1,0 +1,677 @@
+//! The flags of other load generators, and what each is here.
+
+use prony_base::Nanos;
+use prony_base::typed::{duration, rate};
+
+use super::common::*;
+use super::curl::CURL;
+use super::table::Counterpart::{As, By, Is, No, Nothing};
+use super::table::Tool;
+
+/// All tools, in the order of the documentation.
+pub const TOOLS: &[Tool] = &[WRK, WRK2, HEY, AB, OHA, H2LOAD, VEGETA, CURL];
+
+const WRK: Tool = Tool {
+    name: "wrk",
+    of: "wrk 4.1.0",
+    subcommand: None,
+    is_go: false,
+    flags: &[
+        flag(&["-c", "--connections"], "1k", CONNECTIONS),
+        flag(&["-d", "--duration"], "2m", DURATION),
+        flag(&["-t", "--threads"], "4", THREADS),
+        flag(&["-s", "--script"], "x.lua", No(SCRIPT)),
+        flag(&["-H", "--header"], "X-One: 1", HEADER),
+        flag(&["--latency"], "", Is("--latency")),
+        flag(&["--timeout"], "2s", TIMEOUT),
+        flag(&["-v", "--version"], "", No(VERSION)),
+    ],
+    finish: |to| {
+        defaults(to, 10, None, Some(10));
+        to.timeout.get_or_insert(Nanos::from_secs(2));
+        to.insecure = true;
+        Ok(())
+    },
+    remark: "wrk accepts any certificate, and so does its translation (`--insecure`)",
+};
+
+const WRK2: Tool = Tool {
+    name: "wrk2",
+    of: "wrk2 at 44a94c1",
+    flags: &[
+        flag(&["-c", "--connections"], "1k", CONNECTIONS),
+        flag(&["-d", "--duration"], "2m", DURATION),
+        flag(&["-t", "--threads"], "4", THREADS),
+        flag(&["-s", "--script"], "x.lua", No(SCRIPT)),
+        flag(&["-H", "--header"], "X-One: 1", HEADER),
+        flag(&["-L", "--latency"], "", Is("--latency")),
+        flag(
+            &["-U", "--u_latency"],
+            "",
+            No(
+                "a run has one of both distributions; run it again with `--latency-from submitted` and the same `--seed`",
+            ),
+        ),
+        flag(&["--timeout"], "2s", TIMEOUT),
+        flag(
+            &["-B", "--batch_latency"],
+            "",
+            No("of pipelined requests each has its own latency"),
+        ),
+        flag(&["-v", "--version"], "", No(VERSION)),
+        flag(
+            &["-R", "--rate"],
+            "2k",
+            By("`-R N`", |to, value| set(&mut to.rate, rate::parse(value))),
+        ),
+    ],
+    finish: |to| {
+        if to.rate.is_none() {
+            return Err("wrk2 needs -R".to_owned());
+        }
+        (WRK.finish)(to)
+    },
+    remark: "Its binary may be called wrk: then write `wrk2` in its place. It leaves the first ten seconds out; add `--warmup 10s` for that",
+    ..WRK
+};
+
+const HEY: Tool = Tool {
+    name: "hey",
+    of: "hey 0.1.4",
+    subcommand: None,
+    is_go: true,
+    flags: &[
+        flag(&["-n"], "200", REQUESTS),
+        flag(&["-c"], "50", CONNECTIONS),
+        flag(
+            &["-q"],
+            "20",
+            By("`-R N`, over all connections: -q times -c", |to, value| {
+                set(&mut to.rate_each, rate::parse(value))
+            }),
+        ),
+        flag(&["-z"], "1m30s", DURATION),
+        flag(
+            &["-o"],
+            "csv",
+            No("`--trace FILE` has the times of each request as CSV"),
+        ),
+        flag(&["-m"], "PUT", METHOD),
+        flag(&["-H"], "X-One: 1", HEADER),
+        flag(&["-t"], "20", TIMEOUT),
+        flag(&["-A"], "text/html", ACCEPT),
+        flag(&["-d"], "text", BODY),
+        flag(&["-D"], "body.json", BODY_FILE),
+        flag(&["-T"], "text/plain", CONTENT_TYPE),
+        flag(&["-U"], "me/1.0", USER_AGENT),
+        flag(&["-a"], "user:password", BASIC),
+        flag(&["-x"], "proxy:3128", PROXY),
+        flag(&["-h2"], "", HTTP2),
+        flag(&["-host"], "example.org", HOST),
+        flag(&["-disable-compression"], "", Nothing(COMPRESSION)),
+        flag(&["-disable-keepalive"], "", NO_KEEP_ALIVE),
+        flag(
+            &["-disable-redirects"],
+            "",
+            Nothing("redirects are not followed; `3xx` is an expected status"),
+        ),
+        flag(&["-cpus"], "2", THREADS),
+        flag(&["-h"], "", No(HELP)),
+    ],
+    finish: |to| {
+        defaults(to, 50, Some(200), None);
+        to.timeout.get_or_insert(Nanos::from_secs(20));
+        to.insecure = true;
+        Ok(())
+    },
+    remark: "hey accepts any certificate, and so does its translation; it follows redirects unless told otherwise, which is not translated",
+};
+
+const AB: Tool = Tool {
+    name: "ab",
+    of: "ab 2.3 of Apache 2.4",
+    subcommand: None,
+    is_go: false,
+    flags: &[
+        flag(&["-n"], "1000", REQUESTS),
+        flag(&["-c"], "10", CONNECTIONS),
+        flag(
+            &["-t"],
+            "5",
+            By("`-d T`, with `-n 50000`", |to, value| {
+                set(&mut to.duration, duration::parse_positive(value))?;
+                to.requests.get_or_insert(50_000);
+                Ok(())
+            }),
+        ),
+        flag(&["-s"], "30", TIMEOUT),
+        flag(&["-b"], "4096", No("the system sizes the buffers")),
+        flag(&["-B"], "127.0.0.1", As("--source", same)),
+        flag(&["-p"], "post.txt", BODY_FILE),
+        flag(
+            &["-u"],
+            "put.txt",
+            By("`--method PUT --body-file FILE`", |to, value| {
+                to.method = Some("PUT".to_owned());
+                to.body("--body-file", value)
+            }),
+        ),
+        flag(&["-T"], "application/json", CONTENT_TYPE),
+        flag(&["-v"], "2", No(DEBUG)),
+        flag(&["-w"], "", No("`--html FILE` is a page")),
+        flag(
+            &["-i"],
+            "",
+            By("`--method HEAD`", |to, _| {
+                to.method = Some("HEAD".to_owned());
+                Ok(())
+            }),
+        ),
+        flag(
+            &["-x"],
+            "border=1",
+            Nothing("there is no table of HTML to give attributes to"),
+        ),
+        flag(&["-y"], "border=1", Nothing("likewise")),
+        flag(&["-z"], "border=1", Nothing("likewise")),
+        flag(
+            &["-C"],
+            "name=value",
+            By("`-H 'Cookie: …'`", |to, value| {
+                to.header(&format!("Cookie: {value}"))
+            }),
+        ),
+        flag(&["-H"], "X-One: 1", HEADER),
+        flag(&["-A"], "user:password", BASIC),
+        flag(&["-P"], "user:password", No(TO_PROXY)),
+        flag(&["-X"], "proxy:3128", PROXY),
+        flag(&["-V"], "", No(VERSION)),
+        flag(
+            &["-k"],
+            "",
+            By("the default; without it `--no-keepalive`", |to, _| {
+                to.keep_alive = Some(true);
+                Ok(())
+            }),
+        ),
+        flag(&["-d"], "", Nothing("percentiles are always printed")),
+        flag(&["-S"], "", Nothing("there are no such estimators")),
+        flag(&["-q"], "", Nothing("progress is shown on a terminal only")),
+        flag(&["-l"], "", Nothing("answers may differ in length")),
+        flag(
+            &["-g"],
+            "x.tsv",
+            No("`--trace FILE` has the times of each request as CSV"),
+        ),
+        flag(
+            &["-e"],
+            "x.csv",
+            By("`--hgrm FILE`, in another format", |to, value| {
+                to.add("--hgrm", Some(value.to_owned()));
+                Ok(())
+            }),
+        ),
+        flag(&["-r"], "", Nothing("a failed request never ends the run")),
+        flag(&["-m"], "PUT", METHOD),
+        flag(&["-h"], "", No(HELP)),
+        flag(
+            &["-I"],
+            "",
+            No("the name is always sent (SNI), as browsers do"),
+        ),
+        flag(&["-Z"], "ECDHE-RSA-AES128-GCM-SHA256", No(CIPHERS)),
+        flag(
+            &["-f"],
+            "TLS1.2",
+            By("`--tls-version 1.2` or `1.3`", |to, value| {
+                match value {
+                    "TLS1.2" | "TLS1.3" => to.add(
+                        "--tls-version",
+                        Some(value.trim_start_matches("TLS").to_owned()),
+                    ),
+                    "ALL" => {}
+                    _ => return Err("TLS 1.2 and 1.3 are spoken here".to_owned()),
+                }
+                Ok(())
+            }),
+        ),
+        flag(&["-E"], "client.pem", As("--cert", same)),
+    ],
+    finish: |to| {
+        defaults(to, 1, Some(1), None);
+        to.timeout.get_or_insert(Nanos::from_secs(30));
+        to.keep_alive.get_or_insert(false);
+        to.insecure = true;
+        if to.has_body {
+            to.content_type.get_or_insert("text/plain".to_owned());
+        }
+        Ok(())
+    },
+    remark: "ab opens a connection for each request unless `-k` is given, and accepts any certificate: both are translated. It speaks HTTP/1.0, this generator HTTP/1.1",
+};
+
+const OHA: Tool = Tool {
+    name: "oha",
+    of: "oha 1.9",
+    subcommand: None,
+    is_go: false,
+    flags: &[
+        flag(&["-n"], "200", REQUESTS),
+        flag(&["-c"], "50", CONNECTIONS),
+        flag(
+            &["-p"],
+            "4",
+            By("`--streams N` with HTTP/2", |to, value| {
+                set(&mut to.depth, rate::count(value))
+            }),
+        ),
+        flag(&["-z"], "1m30s", DURATION),
+        flag(
+            &["-w", "--wait-ongoing-requests-after-deadline"],
+            "",
+            Nothing("they are always awaited"),
+        ),
+        flag(
+            &["-q"],
+            "100",
+            By("`-R N`", |to, value| set(&mut to.rate, rate::parse(value))),
+        ),
+        flag(&["--burst-delay"], "2s", No(BURSTS)),
+        flag(&["--burst-rate"], "10", No(BURSTS)),
+        flag(&["--rand-regex-url"], "", No(GENERATED)),
+        flag(
+            &["--urls-from-file"],
+            "",
+            By("`--requests-file FILE`", |to, _| {
+                to.is_file = true;
+                Ok(())
+            }),
+        ),
+        flag(&["--max-repeat"], "4", No(GENERATED)),
+        flag(&["--dump-urls"], "4", No(GENERATED)),
+        flag(
+            &["--latency-correction"],
+            "",
+            Nothing("at a rate, latency always counts from the intended start"),
+        ),
+        flag(&["--no-tui"], "", Nothing(TUI)),
+        flag(&["--fps"], "16", Nothing(TUI)),
+        flag(&["-m", "--method"], "PUT", METHOD),
+        flag(&["-H"], "X-One: 1", HEADER),
+        flag(&["--proxy-header"], "X-One: 1", No(TO_PROXY)),
+        flag(&["-t"], "5s", TIMEOUT),
+        flag(
+            &["--connect-timeout"],
+            "5s",
+            Nothing("`--timeout` bounds connecting, too"),
+        ),
+        flag(&["-A"], "text/html", ACCEPT),
+        flag(&["-d"], "text", BODY),
+        flag(&["-D"], "body.json", BODY_FILE),
+        flag(&["-Z"], "lines.txt", No("a run has one body")),
+        flag(
+            &["-F", "--form"],
+            "a=b",
+            No("a form of several parts is not made here; `--body-file` sends one that was"),
+        ),
+        flag(&["-T"], "text/plain", CONTENT_TYPE),
+        flag(&["-a"], "user:password", BASIC),
+        flag(&["--aws-session"], "x", No(AWS)),
+        flag(&["--aws-sigv4"], "x", No(AWS)),
+        flag(&["-x"], "http://proxy:3128", PROXY),
+        flag(&["--proxy-http-version"], "1.1", No(TO_PROXY)),
+        flag(&["--proxy-http2"], "", No(TO_PROXY)),
+        flag(
+            &["--http-version"],
+            "2",
+            By("`--http2` for 2, nothing for 1.1", |to, value| {
+                match value {
+                    "2" => to.http2 = true,
+                    "1.1" => {}
+                    _ => return Err("HTTP/1.1 and HTTP/2 are spoken here".to_owned()),
+                }
+                Ok(())
+            }),
+        ),
+        flag(&["--http2"], "", HTTP2),
+        flag(&["--host"], "example.org", HOST),
+        flag(&["--disable-compression"], "", Nothing(COMPRESSION)),
+        flag(
+            &["-r", "--redirect"],
+            "0",
+            By(
+                "0 is what is done: redirects are not followed",
+                |_, value| match value {
+                    "0" => Ok(()),
+                    _ => Err("redirects are not followed".to_owned()),
+                },
+            ),
+        ),
+        flag(&["--disable-keepalive"], "", NO_KEEP_ALIVE),
+        flag(
+            &["--no-pre-lookup"],
+            "",
+            No("names are looked up once, before the run"),
+        ),
+        flag(&["--ipv6"], "", No(FAMILY)),
+        flag(&["--ipv4"], "", No(FAMILY)),
+        flag(&["--cacert"], "ca.pem", As("--cacert", same)),
+        flag(&["--cert"], "client.pem", As("--cert", same)),
+        flag(&["--key"], "key.pem", As("--key", same)),
+        flag(&["--insecure"], "", INSECURE),
+        flag(
+            &["--connect-to"],
+            "example.org:80:127.0.0.1:8080",
+            As("--connect-to", same),
+        ),
+        flag(
+            &["--no-color", "--disable-color"],
+            "",
+            Nothing("the summary has no colours"),
+        ),
+        flag(&["--unix-socket"], "/x", As("--unix", same)),
+        flag(&["--vsock-addr"], "3:80", No("no such socket is spoken to")),
+        flag(
+            &["--stats-success-breakdown"],
+            "",
+            Nothing("`--json` has the statuses, and failures by kind"),
+        ),
+        flag(
+            &["--db-url"],
+            "x.db",
+            No("`--trace FILE` has the times of each request as CSV"),
+        ),
+        flag(&["--debug"], "", No(DEBUG)),
+        flag(
+            &["-o", "--output"],
+            "x",
+            No("`--json`, `--html` and others each take a file"),
+        ),
+        flag(
+            &["--output-format"],
+            "json",
+            By("`--json -` for json", |to, value| match value {
+                "json" => {
+                    to.add("--json", Some("-".to_owned()));
+                    Ok(())
+                }
+                "text" => Ok(()),
+                _ => {
+                    Err("`--json FILE`, `--trace FILE` (CSV), `--html FILE` write such".to_owned())
+                }
+            }),
+        ),
+        flag(
+            &["-j", "--json"],
+            "",
+            By("`--json -`", |to, _| {
+                to.add("--json", Some("-".to_owned()));
+                Ok(())
+            }),
+        ),
+        flag(
+            &["-u", "--time-unit"],
+            "ms",
+            Nothing("each figure has the unit that fits it"),
+        ),
+        flag(&["-h", "--help"], "", No(HELP)),
+        flag(&["-V", "--version"], "", No(VERSION)),
+    ],
+    finish: |to| {
+        defaults(to, 50, Some(200), None);
+        to.timeout.get_or_insert(Nanos::ZERO);
+        if to.depth.is_some() && !to.http2 {
+            return Err("-p is for HTTP/2: add --http2".to_owned());
+        }
+        Ok(())
+    },
+    remark: "oha waits for an answer for ever unless told otherwise; the translation, an hour (`--timeout 1h`). It follows redirects unless told otherwise, which is not translated",
+};
+
+const H2LOAD: Tool = Tool {
+    name: "h2load",
+    of: "h2load of nghttp2 1.52 and later",
+    subcommand: None,
+    is_go: false,
+    flags: &[
+        flag(&["-n", "--requests"], "100", REQUESTS),
+        flag(&["-c", "--clients"], "10", CONNECTIONS),
+        flag(&["-t", "--threads"], "1", THREADS),
+        flag(&["-i", "--input-file"], "uris.txt", REQUESTS_FILE),
+        flag(
+            &["-m", "--max-concurrent-streams"],
+            "10",
+            By(
+                "`--streams N` with HTTP/2, else `--pipeline N`",
+                |to, value| set(&mut to.depth, rate::count(value)),
+            ),
+        ),
+        flag(&["-f", "--max-frame-size"], "16K", No(FRAMES)),
+        flag(&["-w", "--window-bits"], "30", No(FRAMES)),
+        flag(&["-W", "--connection-window-bits"], "30", No(FRAMES)),
+        flag(&["-H", "--header"], "X-One: 1", HEADER),
+        flag(&["--ciphers"], "x", No(CIPHERS)),
+        flag(&["--tls13-ciphers"], "x", No(CIPHERS)),
+        flag(
+            &["-p", "--no-tls-proto"],
+            "http/1.1",
+            By("nothing for http/1.1, `--http2` for h2c", |to, value| {
+                to.http1 = value == "http/1.1";
+                Ok(())
+            }),
+        ),
+        flag(&["-d", "--data"], "body.json", BODY_FILE),
+        flag(
+            &["-r", "--rate"],
+            "10",
+            No(
+                "connections are opened at once, and again where they end; `-R` is a rate of requests",
+            ),
+        ),
+        flag(&["--rate-period"], "1s", No("likewise")),
+        flag(&["-D", "--duration"], "10s", DURATION),
+        flag(&["--warm-up-time"], "2s", As("--warmup", length)),
+        flag(
+            &["-T", "--connection-active-timeout"],
+            "10s",
+            No(CONNECTION_TIME),
+        ),
+        flag(&["-N", "--connection-inactivity-timeout"], "10s", TIMEOUT),
+        flag(
+            &["--timing-script-file"],
+            "x",
+            No("`--requests-file` with `--replay` sends an access log at its times"),
+        ),
+        flag(
+            &["-B", "--base-uri"],
+            "http://127.0.0.1/",
+            No("it is for a file of URIs"),
+        ),
+        flag(
+            &["--npn-list"],
+            "h2",
+            By("`--http2` for h2, nothing for http/1.1", |to, value| {
+                to.http1 = value.split(',').next() == Some("http/1.1");
+                Ok(())
+            }),
+        ),
+        flag(
+            &["--h1"],
+            "",
+            By("nothing; without it `--http2`", |to, _| {
+                to.http1 = true;
+                Ok(())
+            }),
+        ),
+        flag(&["--header-table-size"], "4K", No(FRAMES)),
+        flag(&["--encoder-header-table-size"], "4K", No(FRAMES)),
+        flag(&["--log-file"], "x.csv", As("--trace", same)),
+        flag(&["--qlog-file-base"], "x", No(QUIC)),
+        flag(
+            &["--connect-to"],
+            "127.0.0.1:8080",
+            No("ours names both: `--connect-to HOST:PORT:HOST:PORT`"),
+        ),
+        flag(
+            &["--rps"],
+            "5",
+            By(
+                "`-R N`, over all connections: --rps times -c",
+                |to, value| set(&mut to.rate_each, rate::parse(value)),
+            ),
+        ),
+        flag(&["--groups"], "P-256", No(CIPHERS)),
+        flag(&["--no-udp-gso"], "", No(QUIC)),
+        flag(&["--max-udp-payload-size"], "1200", No(QUIC)),
+        flag(&["--ktls"], "", No("TLS is spoken in the program")),
+        flag(&["-v", "--verbose"], "", No(DEBUG)),
+        flag(&["--version"], "", No(VERSION)),
+        flag(&["-h", "--help"], "", No(HELP)),
+    ],
+    finish: |to| {
+        defaults(to, 1, Some(1), None);
+        to.threads.get_or_insert(1);
+        to.timeout.get_or_insert(Nanos::ZERO);
+        to.http2 = !to.http1;
+        to.insecure = true;
+        Ok(())
+    },
+    remark: "h2load speaks HTTP/2 unless told otherwise, accepts any certificate, and waits for ever; the translation, an hour",
+};
+
+const VEGETA: Tool = Tool {
+    name: "vegeta",
+    of: "`vegeta attack` of vegeta 12",
+    subcommand: Some("attack"),
+    is_go: true,
+    flags: &[
+        flag(&["-body"], "body.json", BODY_FILE),
+        flag(&["-cert"], "client.pem", As("--cert", same)),
+        flag(&["-chunked"], "", Is("--chunked")),
+        flag(
+            &["-connect-to"],
+            "example.org:80:127.0.0.1:8080",
+            As("--connect-to", same),
+        ),
+        flag(&["-connections"], "10000", Nothing("connections stay open")),
+        flag(
+            &["-dns-ttl"],
+            "0s",
+            Nothing("names are looked up once, before the run"),
+        ),
+        flag(&["-duration"], "10s", DURATION),
+        flag(
+            &["-format"],
+            "http",
+            By("one target, `GET URL`", |_, value| match value {
+                "http" => Ok(()),
+                _ => Err("one target, `GET URL`, can be translated".to_owned()),
+            }),
+        ),
+        flag(&["-h2c"], "", HTTP2),
+        flag(&["-header"], "X-One: 1", HEADER),
+        flag(
+            &["-http2"],
+            "",
+            By("`--http2` over https", |to, value| {
+                to.http1 = value == "false";
+                Ok(())
+            }),
+        ),
+        flag(&["-insecure"], "", INSECURE),
+        flag(
+            &["-keepalive"],
+            "",
+            By(
+                "the default; `-keepalive=false` is `--no-keepalive`",
+                |to, value| {
+                    to.keep_alive = Some(value != "false");
+                    Ok(())
+                },
+            ),
+        ),
+        flag(&["-key"], "key.pem", As("--key", same)),
+        flag(&["-laddr"], "127.0.0.1", As("--source", same)),
+        flag(&["-lazy"], "", Nothing("there is one target")),
+        flag(&["-max-body"], "-1", Nothing("bodies are not kept")),
+        flag(&["-max-connections"], "50", CONNECTIONS),
+        flag(&["-max-workers"], "50", CONNECTIONS),
+        flag(&["-name"], "x", Nothing("a run has no name")),
+        flag(
+            &["-output"],
+            "x.bin",
+            Nothing("`--json FILE` and others write what was measured"),
+        ),
+        flag(
+            &["-prometheus-addr"],
+            "127.0.0.1:8880",
+            As("--metrics", same),
+        ),
+        flag(&["-proxy-header"], "X-One: 1", No(TO_PROXY)),
+        flag(
+            &["-rate"],
+            "100/1s",
+            By("`-R N`; 0 is a closed loop", rate_of_vegeta),
+        ),
+        flag(
+            &["-redirects"],
+            "-1",
+            By(
+                "-1 is what is done: redirects are not followed",
+                |_, value| match value {
+                    "-1" => Ok(()),
+                    _ => Err("redirects are not followed".to_owned()),
+                },
+            ),
+        ),
+        flag(
+            &["-resolvers"],
+            "127.0.0.1",
+            No("the system looks names up; `--resolve` gives addresses"),
+        ),
+        flag(&["-root-certs"], "ca.pem", As("--cacert", same)),
+        flag(
+            &["-session-tickets"],
+            "",
+            By(
+                "the default; without it `--no-resumption` over https",
+                |to, _| {
+                    to.session_tickets = true;
+                    Ok(())
+                },
+            ),
+        ),
+        flag(&["-targets"], "targets.txt", REQUESTS_FILE),
+        flag(&["-timeout"], "30s", TIMEOUT),
+        flag(&["-unix-socket"], "/x", As("--unix", same)),
+        flag(
+            &["-workers"],
+            "10",
+            Nothing("connections are as many as `-c` says"),
+        ),
+        flag(&["-cpus"], "2", THREADS),
+        flag(&["-profile"], "cpu", No("it is for who works on vegeta")),
+        flag(&["-version"], "", No(VERSION)),
+        flag(&["-h", "-help"], "", No(HELP)),
+    ],
+    finish: |to| {
+        to.no_resumption = !to.session_tickets;
+        to.connections.get_or_insert(100);
+        to.timeout.get_or_insert(Nanos::from_secs(30));
+        let is_secure = to.urls.first().is_some_and(|url| url.starts_with("https:"));
+        to.http2 |= is_secure && !to.http1;
+        match to.rate {
+            Some(0.0) => to.rate = None,
+            None => to.rate = Some(50.0),
+            Some(_) => {}
+        }
+        match to.duration {
+            None | Some(Nanos::ZERO) => {
+                Err("without -duration vegeta never ends: give one".to_owned())
+            }
+            Some(_) => Ok(()),
+        }
+    },
+    remark: "Its target comes by `echo 'GET URL' |`. vegeta opens as many connections as it needs; the translation has `-max-connections`, or 100, and more requests than \
+             that wait, which their latency says",
+};

@@ -1,0 +1,249 @@
+//! The words of `prony load` as they come together from those of another tool.
+
+use prony_base::Nanos;
+use prony_base::typed::duration;
+use prony_load::escaped_text;
+
+/// What another tool's command says so far.
+#[derive(Debug, Default)]
+pub struct Translation {
+    tool: &'static str,
+    /// Words of ours that need nothing else, in the order of the command.
+    words: Vec<String>,
+    /// URLs, and other words that are no flags.
+    pub urls: Vec<String>,
+    /// The URL is the name of a file of URLs.
+    pub is_file: bool,
+    /// A file of requests.
+    pub requests_file: Option<String>,
+    /// Connections.
+    pub connections: Option<u64>,
+    /// Threads; `None`: as many as ours, or as there are connections.
+    pub threads: Option<u64>,
+    /// Requests in all.
+    pub requests: Option<u64>,
+    /// How long.
+    pub duration: Option<Nanos>,
+    /// Requests a second over all connections.
+    pub rate: Option<f64>,
+    /// Requests a second on each connection.
+    pub rate_each: Option<f64>,
+    /// After which a request has failed; zero: never.
+    pub timeout: Option<Nanos>,
+    /// The method.
+    pub method: Option<String>,
+    /// A body was given.
+    pub has_body: bool,
+    /// Type of the body.
+    pub content_type: Option<String>,
+    /// Whether connections are kept.
+    pub keep_alive: Option<bool>,
+    /// HTTP/2 was asked for.
+    pub http2: bool,
+    /// HTTP/1.1 was asked for.
+    pub http1: bool,
+    /// Requests outstanding on each connection.
+    pub depth: Option<u64>,
+    /// Any certificate is accepted.
+    pub insecure: bool,
+    /// Sessions of TLS may be resumed by tickets.
+    pub session_tickets: bool,
+    /// Sessions of TLS are not resumed.
+    pub no_resumption: bool,
+}
+
+/// Where a tool waits for ever, this long.
+const FOR_EVER: &str = "1h";
+/// Threads of ours, if no others are given.
+const THREADS: u64 = 2;
+
+impl Translation {
+    /// Of a tool.
+    pub fn new(tool: &'static str) -> Translation {
+        Translation {
+            tool,
+            ..Translation::default()
+        }
+    }
+
+    /// The tool that it is of.
+    pub fn tool(&self) -> &'static str {
+        self.tool
+    }
+
+    /// Adds a flag of ours.
+    pub fn add(&mut self, flag: &str, value: Option<String>) {
+        self.words.push(flag.to_owned());
+        self.words.extend(value);
+    }
+
+    /// Adds a header.
+    pub fn header(&mut self, header: &str) -> Result<(), String> {
+        let (name, value) = header
+            .split_once(':')
+            .ok_or("it is no header, which is `Name: value`")?;
+        let value = as_it_is(value.trim());
+        if name.eq_ignore_ascii_case("content-type") {
+            self.content_type = Some(value);
+            return Ok(());
+        }
+        self.add("-H", Some(format!("{}: {value}", name.trim())));
+        Ok(())
+    }
+
+    /// Adds a body.
+    pub fn body(&mut self, flag: &str, value: &str) -> Result<(), String> {
+        if std::mem::replace(&mut self.has_body, true) {
+            return Err("there is a body already, and ours has one".to_owned());
+        }
+        let is_text = flag == "--body";
+        self.add(
+            flag,
+            Some(if is_text {
+                as_it_is(value)
+            } else {
+                value.to_owned()
+            }),
+        );
+        Ok(())
+    }
+
+    /// What stands before and after the tool in a pipeline: targets of vegeta, and what shows its results.
+    pub fn piped(&mut self, before: &[Vec<String>], after: &[Vec<String>]) -> Result<(), String> {
+        for command in before {
+            match command.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+                ["echo", ref targets @ ..] if self.tool == "vegeta" => self.targets(targets)?,
+                _ => {
+                    return Err(format!(
+                        "--from: `{} |` is for a shell: give the tool's command alone",
+                        command.join(" ")
+                    ));
+                }
+            }
+        }
+        let shows = |command: &Vec<String>| match command.first().map(String::as_str) {
+            Some("vegeta") => command.get(1).is_some_and(|word| word != "attack"),
+            Some("tee") => true,
+            _ => false,
+        };
+        match after.iter().find(|command| !shows(command)) {
+            Some(command) => Err(format!(
+                "--from: `| {}` is for a shell: give the tool's command alone",
+                command.join(" ")
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// A target of vegeta: `GET URL`.
+    fn targets(&mut self, words: &[&str]) -> Result<(), String> {
+        let text = words.join(" ");
+        let lines: Vec<&str> = text
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+            .collect();
+        let [line] = lines[..] else {
+            return Err("--from vegeta: one target, `GET URL`, can be translated".to_owned());
+        };
+        let (method, url) = line
+            .split_once(' ')
+            .ok_or("--from vegeta: a target is `GET URL`")?;
+        self.method = Some(method.to_owned());
+        self.urls.push(url.trim().to_owned());
+        Ok(())
+    }
+
+    /// The URLs as ours takes them; a file in place of them is kept apart.
+    fn our_urls(&mut self) -> Result<Vec<String>, String> {
+        if self.is_file {
+            self.requests_file = self.urls.pop();
+        }
+        if self.urls.is_empty() && self.requests_file.is_none() {
+            return Err("the command has no URL".to_owned());
+        }
+        if let [_, second, ..] = &self.urls[..]
+            && !matches!(self.tool, "h2load" | "curl")
+        {
+            return Err(format!("it has a second URL, `{second}`"));
+        }
+        let urls = self.urls.iter();
+        Ok(urls.map(|url| as_it_is(&with_scheme(url))).collect())
+    }
+
+    /// The words of ours.
+    pub fn words(mut self) -> Result<Vec<String>, String> {
+        let urls = self.our_urls()?;
+        let is_secure = urls.iter().any(|url| url.starts_with("https:"));
+        let mut words: Vec<String> = Vec::new();
+        let mut add = |flag: &str, value: Option<String>| {
+            if let Some(value) = value {
+                words.extend([flag.to_owned(), value]);
+            }
+        };
+        let connections = self.connections.unwrap_or(1);
+        let threads = self.threads.unwrap_or(THREADS).min(connections);
+        add("-t", Some(threads.to_string()));
+        add("-c", Some(connections.to_string()));
+        add("-n", self.requests.map(|requests| requests.to_string()));
+        add("-d", self.duration.map(duration::typed));
+        let each = self.rate_each.map(|rate| rate * connections as f64);
+        add("-R", self.rate.or(each).map(|rate| rate.to_string()));
+        add(
+            "--timeout",
+            self.timeout.map(|timeout| match timeout {
+                Nanos::ZERO => FOR_EVER.to_owned(),
+                timeout => duration::typed(timeout),
+            }),
+        );
+        // Ours sends POST with a body.
+        let usual = if self.has_body { "POST" } else { "GET" };
+        add("--method", self.method.filter(|method| method != usual));
+        add(
+            "-H",
+            self.content_type.map(|of| format!("Content-Type: {of}")),
+        );
+        let depth = self
+            .depth
+            .filter(|depth| *depth > 1)
+            .map(|depth| depth.to_string());
+        add(
+            if self.http2 {
+                "--streams"
+            } else {
+                "--pipeline"
+            },
+            depth,
+        );
+        for (is_set, flag) in [
+            (
+                self.keep_alive == Some(false) && !self.http2,
+                "--no-keepalive",
+            ),
+            (self.http2, "--http2"),
+            (self.no_resumption && is_secure, "--no-resumption"),
+            (self.insecure && is_secure, "--insecure"),
+        ] {
+            words.extend(is_set.then(|| flag.to_owned()));
+        }
+        words.extend(self.words);
+        if let Some(file) = self.requests_file {
+            words.extend(["--requests-file".to_owned(), file]);
+        }
+        words.extend(urls);
+        Ok(words)
+    }
+}
+
+/// A text whose braces are text, as they are for the tools that have no fields.
+fn as_it_is(text: &str) -> String {
+    String::from_utf8_lossy(&escaped_text(text.as_bytes())).into_owned()
+}
+
+/// A URL as ours takes it.
+pub fn with_scheme(url: &str) -> String {
+    match url.contains("://") {
+        true => url.to_owned(),
+        false => format!("http://{url}"),
+    }
+}

@@ -1,0 +1,106 @@
+//! A line of JSON for each second of a load, while it goes on.
+
+use prony_base::PerSecond;
+use prony_load::{LoadInterval, LoadReport};
+use prony_record::{LatencyNs, RequirementOutcome, SCHEMA};
+use serde::Serialize;
+
+use super::output::{FinishedLoad, LinesFile, LoadOutput};
+
+/// The lines.
+pub struct JsonLines(LinesFile);
+
+/// The line of a second, or of what was left of the window and came after it.
+#[derive(Debug, Serialize)]
+struct SecondLine {
+    schema: u32,
+    /// Its number, from 0.
+    second: u64,
+    /// From the start of the window.
+    start_ns: u64,
+    end_ns: u64,
+    completed: u64,
+    failed: u64,
+    /// As `--require errors` counts them.
+    errors: u64,
+    rate_per_s: f64,
+    received_bytes: u64,
+    sent_bytes: u64,
+    latency_ns: LatencyNs,
+    /// How late the generator itself sent, at the 99th percentile.
+    lateness_p99_ns: u64,
+    connections_open: u64,
+    outstanding: u64,
+    waiting: u64,
+}
+
+/// The report of a load, with what was required of it. Also the last line.
+#[derive(Debug, Serialize)]
+pub struct WholeReport<'a> {
+    #[serde(flatten)]
+    report: &'a LoadReport,
+    #[serde(skip_serializing_if = "<[RequirementOutcome]>::is_empty")]
+    requirements: &'a [RequirementOutcome],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stopped: Option<&'a str>,
+}
+
+impl<'a> WholeReport<'a> {
+    /// Of a run that has ended.
+    pub fn of(finished: &FinishedLoad<'a>) -> WholeReport<'a> {
+        WholeReport {
+            report: &finished.outcome.report,
+            requirements: finished.requirements,
+            stopped: finished.stopped,
+        }
+    }
+}
+
+/// The last line.
+#[derive(Debug, Serialize)]
+struct LastLine<'a> {
+    schema: u32,
+    report: WholeReport<'a>,
+}
+
+impl JsonLines {
+    /// Lines for `file`.
+    pub fn new(file: LinesFile) -> JsonLines {
+        JsonLines(file)
+    }
+
+    fn line(&mut self, of: &impl Serialize) -> anyhow::Result<()> {
+        let mut line = serde_json::to_string(of)?;
+        line.push('\n');
+        self.0.write(&line)
+    }
+}
+
+impl LoadOutput for JsonLines {
+    fn interval(&mut self, interval: &LoadInterval) -> anyhow::Result<()> {
+        self.line(&SecondLine {
+            schema: SCHEMA,
+            second: interval.number,
+            start_ns: interval.start.0,
+            end_ns: interval.end.0,
+            completed: interval.completed,
+            failed: interval.failed,
+            errors: interval.errors,
+            rate_per_s: PerSecond::of(interval.completed, interval.end - interval.start).0,
+            received_bytes: interval.received_bytes,
+            sent_bytes: interval.sent_bytes,
+            latency_ns: interval.latency.summary(),
+            lateness_p99_ns: interval.lateness.summary().p99,
+            connections_open: interval.total.connections_open,
+            outstanding: interval.total.outstanding,
+            waiting: interval.total.waiting,
+        })
+    }
+
+    fn finish(&mut self, of: &FinishedLoad<'_>) -> anyhow::Result<()> {
+        self.line(&LastLine {
+            schema: SCHEMA,
+            report: WholeReport::of(of),
+        })
+    }
+}

@@ -1,0 +1,428 @@
+//! What `prony load` sends: URLs that are typed, a file of requests, and a data file for their fields.
+
+use std::collections::HashMap;
+use std::env;
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use prony_base::counted;
+use prony_load::prepare::{LoadUrl, RequestParts, prepare};
+use prony_load::requests::{
+    ListError, ListedBody, ListedRequest, RequestFormat, RequestList, read,
+};
+use prony_load::{escaped_text, has_fields, with_environment};
+use prony_record::{LoadData, Pace, PreparedRequest, RequestOrder, RowOrder};
+
+use super::identity;
+use super::source_words::{DataOrderWord, OrderWord};
+use super::words::LoadWords;
+
+/// Bytes of a file of requests that its format is recognised by.
+const START_BYTES: usize = 64 << 10;
+/// A body file larger than this is refused: each connection sends it again and again.
+const BODY_BYTES_MAX: u64 = 1 << 30;
+
+/// What is sent, resolved.
+#[derive(Debug)]
+pub struct Requests {
+    /// Where to.
+    pub url: LoadUrl,
+    /// The requests.
+    pub all: Vec<PreparedRequest>,
+    /// Their order.
+    pub order: RequestOrder,
+    /// It by places, of a log.
+    pub sequence: Vec<u32>,
+    /// Whether they have fields.
+    pub has_fields: bool,
+    /// The data file.
+    pub data: Option<LoadData>,
+    /// When they start, where a log says it.
+    pub replay: Option<Pace>,
+    /// What the user has to know of them, a line each.
+    pub notes: Vec<String>,
+}
+
+/// The requests of the words.
+pub fn resolve(words: &LoadWords) -> anyhow::Result<Requests> {
+    let mut requests = match &words.source.requests_file {
+        None => typed(words)?,
+        Some(file) => listed(words, file)?,
+    };
+    requests.data = words.source.data.as_ref().map(|path| LoadData {
+        path: path.clone(),
+        order: match words.source.data_order {
+            None | Some(DataOrderWord::InTurn) => RowOrder::InTurn,
+            Some(DataOrderWord::Once) => RowOrder::Once,
+            Some(DataOrderWord::Random) => RowOrder::Random,
+        },
+    });
+    if words.find_max.is_some() && words.source.data_order == Some(DataOrderWord::Once) {
+        bail!(
+            "--find-max runs many loads, each with the same rows: give --data-order in-turn or random"
+        );
+    }
+    requests.has_fields |= requests.data.is_some();
+    let is_weighted = requests.all.iter().any(|request| request.weight > 0);
+    requests.order = match words.source.order {
+        Some(OrderWord::Random) => RequestOrder::Random,
+        Some(OrderWord::InTurn) if is_weighted => bail!(
+            "--order in-turn sends each request as often as the others, but the file gives weights: leave one of them out"
+        ),
+        Some(OrderWord::InTurn) => RequestOrder::InTurn,
+        None if is_weighted => RequestOrder::Random,
+        None if requests.all.len() > 1 => RequestOrder::InTurn,
+        None => RequestOrder::BySlot,
+    };
+    Ok(requests)
+}
+
+fn same_server(first: &LoadUrl, url: &LoadUrl) -> bool {
+    (first.is_secure, &first.host, first.port) == (url.is_secure, &url.host, url.port)
+}
+
+/// The URLs that are typed, each with the same headers and body.
+fn typed(words: &LoadWords) -> anyhow::Result<Requests> {
+    let mut urls = Vec::new();
+    for text in &words.urls {
+        urls.push(LoadUrl::parse(&environment(text)?)?);
+    }
+    let first = urls.first().context("give a URL, or --requests-file")?;
+    if let Some(other) = urls.iter().find(|url| !same_server(first, url)) {
+        bail!(
+            "`{}` and `{}` are different servers: a load drives one server; start one for each, or give the addresses of one \
+             with --resolve",
+            first.text,
+            other.text
+        );
+    }
+    let headers = headers(words)?;
+    let (body, is_text) = body(words)?;
+    let method = words.method.clone();
+    let method = method.unwrap_or_else(|| usual_method(&body).to_owned());
+    let mut requests = empty(first.clone());
+    let is_field = |text: &str| has_fields(text.as_bytes(), &[]);
+    requests.has_fields = urls.iter().any(|url| is_field(&url.path))
+        || headers.iter().any(|(_, value)| is_field(value))
+        || (is_text && has_fields(&body, &[]));
+    // What a file holds is sent as it is.
+    let is_filled = requests.has_fields || words.source.data.is_some();
+    let body = match is_filled && !is_text {
+        true => escaped_text(&body),
+        false => body,
+    };
+    for url in &urls {
+        let parts = RequestParts {
+            method: &method,
+            path: &url.path,
+            authority: &url.authority,
+            headers: &headers,
+            body: &body,
+        };
+        let expected = words.expect.expect_body.as_deref();
+        requests
+            .all
+            .push(prepare(&parts, expected.map(str::as_bytes))?);
+    }
+    Ok(requests)
+}
+
+fn empty(url: LoadUrl) -> Requests {
+    Requests {
+        url,
+        all: Vec::new(),
+        order: RequestOrder::BySlot,
+        sequence: Vec::new(),
+        has_fields: false,
+        data: None,
+        replay: None,
+        notes: Vec::new(),
+    }
+}
+
+fn usual_method(body: &[u8]) -> &'static str {
+    match body.is_empty() {
+        true => "GET",
+        false => "POST",
+    }
+}
+
+/// The requests of a file.
+fn listed(words: &LoadWords, file: &Path) -> anyhow::Result<Requests> {
+    let cannot = || format!("cannot read the requests from {}", file.display());
+    if file.is_dir() {
+        bail!("{}: it is a directory", cannot());
+    }
+    let opened = File::open(file).with_context(cannot)?;
+    let mut reader = BufReader::with_capacity(START_BYTES, opened);
+    let (format, list) = read(&mut reader, words.source.format).map_err(|error| match error {
+        ListError::Read(_) => anyhow::Error::new(error).context(cannot()),
+        error => anyhow::anyhow!(
+            "{}: {error}",
+            place(file, words.source.format, error.line())
+        ),
+    })?;
+    let base = base(words)?;
+    let typed = headers(words)?;
+    let at = |one: &ListedRequest| place(file, Some(format), Some(one.line));
+    let mut requests: Option<Requests> = None;
+    let mut around = FileContext {
+        file,
+        base: base.as_ref(),
+        typed: &typed,
+        keeps_cookies: words.identity.cookies,
+        expected: words.expect.expect_body.as_deref().map(str::as_bytes),
+        bodies: HashMap::new(),
+    };
+    for one in &list.requests {
+        let (url, prepared) = around.prepared(one, format).with_context(|| at(one))?;
+        let all = requests.get_or_insert_with(|| empty(url.clone()));
+        if !same_server(&all.url, &url) {
+            bail!(
+                "{}: `{}` and `{}` are different servers: a load drives one server; to send all requests to one, name it \
+                 before --requests-file",
+                at(one),
+                all.url.text,
+                url.text
+            );
+        }
+        all.has_fields |= has_fields(&prepared.bytes, &[]);
+        all.all.push(prepared);
+    }
+    let mut requests = requests.context("there is no request")?;
+    requests.notes = notes(&list, file);
+    requests.replay = replay(words, &list, format, file)?;
+    requests.sequence = list.sequence;
+    Ok(requests)
+}
+
+/// Where something stands in a file of requests.
+fn place(file: &Path, format: Option<RequestFormat>, line: Option<u64>) -> String {
+    let file = file.display();
+    match (format, line) {
+        (_, None) => file.to_string(),
+        (Some(RequestFormat::Har), Some(entry)) => format!("{file}, entry {entry}"),
+        (_, Some(line)) => format!("{file}:{line}"),
+    }
+}
+
+/// Where the requests of a file go, where it is typed.
+fn base(words: &LoadWords) -> anyhow::Result<Option<LoadUrl>> {
+    let [text] = &words.urls[..] else {
+        if words.urls.is_empty() {
+            return Ok(None);
+        }
+        bail!("with --requests-file the URL says where to: give one, or none");
+    };
+    let url = LoadUrl::parse(text)?;
+    if url.path != "/" {
+        bail!(
+            "with --requests-file the URL says where to, and the file which paths: leave out `{}`",
+            url.path
+        );
+    }
+    Ok(Some(url))
+}
+
+/// What the requests of a file have in common.
+struct FileContext<'a> {
+    file: &'a Path,
+    /// Where they go, where that is typed.
+    base: Option<&'a LoadUrl>,
+    /// Headers that are typed, in place of theirs.
+    typed: &'a [(String, String)],
+    keeps_cookies: bool,
+    /// The body that each answer must have.
+    expected: Option<&'a [u8]>,
+    /// Bodies that were read, by their file.
+    bodies: HashMap<PathBuf, Vec<u8>>,
+}
+
+impl FileContext<'_> {
+    /// One request of the file, and the server that it goes to.
+    fn prepared(
+        &mut self,
+        one: &ListedRequest,
+        format: RequestFormat,
+    ) -> anyhow::Result<(LoadUrl, PreparedRequest)> {
+        let url = self.url(one)?;
+        let body = self.body(&one.body, format)?;
+        let headers = self.headers(one, format)?;
+        let parts = RequestParts {
+            method: match one.method.as_str() {
+                "" => usual_method(&body),
+                method => method,
+            },
+            path: &literal(&url.path, format)?,
+            authority: &url.authority,
+            headers: &headers,
+            body: &body,
+        };
+        let mut prepared = prepare(&parts, self.expected)?;
+        prepared.weight = one.weight.unwrap_or_default();
+        Ok((url, prepared))
+    }
+
+    fn url(&self, one: &ListedRequest) -> anyhow::Result<LoadUrl> {
+        let is_path = one.url.starts_with('/');
+        let path = match is_path {
+            true => one.url.split('#').next().unwrap_or("/").to_owned(),
+            false => LoadUrl::parse(&one.url)?.path,
+        };
+        match self.base {
+            Some(base) => Ok(LoadUrl {
+                path,
+                ..base.clone()
+            }),
+            None if is_path => bail!(
+                "`{}` is a path: name the server, http://HOST:PORT, before --requests-file",
+                one.url
+            ),
+            None => Ok(LoadUrl::parse(&one.url)?),
+        }
+    }
+
+    /// Its headers, and those that are typed, which come in place of its own.
+    fn headers(
+        &self,
+        one: &ListedRequest,
+        format: RequestFormat,
+    ) -> anyhow::Result<Vec<(String, String)>> {
+        let is_typed = |name: &str| {
+            let mut typed = self.typed.iter();
+            typed.any(|(of, _)| of.eq_ignore_ascii_case(name))
+        };
+        let is_kept = |name: &str| !self.keeps_cookies || !name.eq_ignore_ascii_case("cookie");
+        let mut headers = Vec::new();
+        for (name, value) in &one.headers {
+            if is_kept(name) && !is_typed(name) {
+                headers.push((name.clone(), literal(value, format)?));
+            }
+        }
+        headers.extend_from_slice(self.typed);
+        Ok(headers)
+    }
+
+    fn body(&mut self, body: &ListedBody, format: RequestFormat) -> anyhow::Result<Vec<u8>> {
+        Ok(match body {
+            ListedBody::Empty => Vec::new(),
+            ListedBody::Bytes(bytes) if format.has_fields() => bytes.clone(),
+            ListedBody::Bytes(bytes) => escaped_text(bytes),
+            ListedBody::File(name) => {
+                let path = self.file.parent().unwrap_or(Path::new("")).join(name);
+                if let Some(body) = self.bodies.get(&path) {
+                    return Ok(body.clone());
+                }
+                let body = escaped_text(&body_of(&path)?);
+                self.bodies.entry(path).or_insert(body).clone()
+            }
+        })
+    }
+}
+
+/// A text of a file: with what it takes from the environment where it was written by hand, and else as it is.
+fn literal(text: &str, format: RequestFormat) -> anyhow::Result<String> {
+    match format.has_fields() {
+        true => environment(text),
+        false => Ok(String::from_utf8_lossy(&escaped_text(text.as_bytes())).into_owned()),
+    }
+}
+
+/// What of a log was not taken as it is.
+fn notes(list: &RequestList, file: &Path) -> Vec<String> {
+    let mut notes = Vec::new();
+    let file = file.display();
+    if let Some((count, first)) = list.left_out {
+        let lines = counted(count, "line");
+        notes.push(format!(
+            "{file}: {lines} without a request left out, the first is line {first}"
+        ));
+    }
+    if list.without_body > 0 {
+        let requests = counted(list.without_body, "request");
+        notes.push(format!(
+            "{file}: {requests} other than GET and HEAD, sent without a body: a log has none"
+        ));
+    }
+    notes
+}
+
+/// When the requests of a log start.
+fn replay(
+    words: &LoadWords,
+    list: &RequestList,
+    format: RequestFormat,
+    file: &Path,
+) -> anyhow::Result<Option<Pace>> {
+    let Some(speed) = words.source.replay else {
+        return Ok(None);
+    };
+    if format != RequestFormat::AccessLog {
+        bail!(
+            "--replay needs the times of an access log, and {} is {}: give --rate",
+            file.display(),
+            format.name()
+        );
+    }
+    let scaled = |at: &u64| (*at as f64 / speed) as u64;
+    Ok(Some(Pace::Times {
+        times_ns: list.times_ns.iter().map(scaled).collect(),
+    }))
+}
+
+/// `text` with what it takes from the environment.
+fn environment(text: &str) -> anyhow::Result<String> {
+    Ok(with_environment(text, &|name| env::var(name).ok())?)
+}
+
+/// The headers that were typed, and what other words add to them.
+fn headers(words: &LoadWords) -> anyhow::Result<Vec<(String, String)>> {
+    let mut headers = Vec::new();
+    for text in &words.headers {
+        headers.push(header(&environment(text)?)?);
+    }
+    let has = |headers: &[(String, String)], name: &str| {
+        headers.iter().any(|(of, _)| of.eq_ignore_ascii_case(name))
+    };
+    if words.way.no_keepalive && !has(&headers, "connection") {
+        headers.push(("Connection".to_owned(), "close".to_owned()));
+    }
+    for (name, value) in identity::headers(&words.identity)? {
+        if has(&headers, &name) {
+            bail!("{name} is given with -H and by another flag: leave one of them out");
+        }
+        headers.push((name, environment(&value)?));
+    }
+    Ok(headers)
+}
+
+fn header(text: &str) -> anyhow::Result<(String, String)> {
+    let Some((name, value)) = text.split_once(':') else {
+        bail!("`{text}` is not a header: write it as 'Name: value'");
+    };
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+/// The body that was typed, or that of a file; and whether it was typed.
+fn body(words: &LoadWords) -> anyhow::Result<(Vec<u8>, bool)> {
+    if let Some(file) = &words.body_file {
+        return Ok((body_of(file)?, false));
+    }
+    let form = identity::form(&words.identity)?;
+    let text = form.or_else(|| words.body.clone()).unwrap_or_default();
+    Ok((environment(&text)?.into_bytes(), true))
+}
+
+fn body_of(file: &Path) -> anyhow::Result<Vec<u8>> {
+    let cannot = || format!("cannot read the body from {}", file.display());
+    let length = fs::metadata(file).with_context(cannot)?.len();
+    if length > BODY_BYTES_MAX {
+        bail!(
+            "{} has {length} bytes; a body may have {BODY_BYTES_MAX}",
+            file.display()
+        );
+    }
+    fs::read(file).with_context(cannot)
+}

@@ -1,0 +1,99 @@
+//! What hears how a load goes: the line or screen that shows it, its outputs, and what is required of it.
+
+use prony_base::Instant;
+use prony_base::typed::requirement::RequiredFigure;
+use prony_load::{LoadInterval, LoadResult, Observer, Requirements, StopConditions};
+use prony_record::RequirementOutcome;
+
+use super::outputs::Outputs;
+use super::require::JudgedWords;
+use crate::Ending;
+
+/// All of them.
+pub struct LoadWatch<'a> {
+    shown: &'a mut dyn Observer,
+    outputs: Outputs,
+    requirements: Requirements,
+    conditions: StopConditions,
+    stopped: Option<String>,
+}
+
+/// What came of what was required.
+pub struct JudgedLoad {
+    /// Of each requirement.
+    pub requirements: Vec<RequirementOutcome>,
+    /// Why the run was ended before its time.
+    pub stopped: Option<String>,
+    /// A requirement is about errors, so that it decides how many may be.
+    pub errors_are_judged: bool,
+}
+
+impl<'a> LoadWatch<'a> {
+    /// With what `words` require.
+    pub fn new(
+        shown: &'a mut dyn Observer,
+        words: &JudgedWords,
+        outputs: Outputs,
+    ) -> LoadWatch<'a> {
+        LoadWatch {
+            shown,
+            outputs,
+            requirements: Requirements::new(words.require.clone()),
+            conditions: StopConditions(words.stop_on.clone()),
+            stopped: None,
+        }
+    }
+
+    /// What came of a run, and the outputs, which are to be ended. A run that a condition ended was not interrupted.
+    pub fn judged(self, words: &JudgedWords, outcome: &mut LoadResult) -> (JudgedLoad, Outputs) {
+        if self.stopped.is_some() {
+            outcome.interrupted = false;
+        }
+        let mut figures = words.require.iter().map(|of| of.figure);
+        let judged = JudgedLoad {
+            requirements: self.requirements.outcomes(outcome),
+            stopped: self.stopped,
+            errors_are_judged: figures.any(|figure| figure == RequiredFigure::Errors),
+        };
+        (judged, self.outputs)
+    }
+}
+
+impl JudgedLoad {
+    /// How a run ends that without requirements would end as `ending`.
+    pub fn ending(&self, ending: Ending) -> Ending {
+        let missed = self.requirements.iter().any(|of| !of.held);
+        match ending {
+            Ending::Done if missed || self.stopped.is_some() => Ending::Failed,
+            ending => ending,
+        }
+    }
+}
+
+impl Observer for LoadWatch<'_> {
+    fn connected(&mut self, start: Instant, end: Instant) {
+        self.shown.connected(start, end);
+    }
+
+    fn progress(&mut self, completed: u64, failed: u64) -> bool {
+        self.shown.progress(completed, failed) && self.stopped.is_none()
+    }
+
+    fn wants_intervals(&self) -> bool {
+        let judged = !self.requirements.is_empty() || !self.conditions.0.is_empty();
+        judged || !self.outputs.is_empty() || self.shown.wants_intervals()
+    }
+
+    fn interval(&mut self, interval: &LoadInterval) {
+        self.outputs.interval(interval);
+        self.requirements.interval(interval);
+        if self.stopped.is_none() {
+            self.stopped = self.conditions.reached(interval);
+        }
+        self.shown.interval(interval);
+    }
+
+    fn rate(&mut self) -> Option<f64> {
+        self.shown.rate()
+    }
+}

@@ -1,0 +1,149 @@
+//! The warm-up of a run that is given a time or a precision: as long as the slowest of its cells needs, the same for all,
+//! fixed before the pilot.
+//!
+//! Each cell is measured once from its first request on, without a warm-up and without visits; the slices of that window show when
+//! its rate reached its later level. The experiment's own warm-up is the least: what its author knows, three seconds do not
+//! disprove.
+
+use std::path::Path;
+
+use prony_base::{Nanos, counted};
+use prony_lab::experiment::Aim;
+use prony_record::{Plan, layout};
+use prony_report::warm_up::{WarmUp, WarmUpCause};
+
+use super::words::{RunWords, said};
+
+/// Window of each of these trials, and so the longest warm-up that follows from them.
+const WINDOW: Nanos = Nanos::from_secs(3);
+/// The shortest one that tells anything: twelve slices.
+const WINDOW_MIN: Nanos = Nanos::from_millis(1_200);
+/// They take at most this part of a budget: one in so many.
+const PART_OF_BUDGET: u64 = 8;
+
+/// What is warmed up for how long, and what finding out took.
+#[derive(Default)]
+pub struct ChosenWarmUp {
+    /// The warm-up; `None`: the experiment's.
+    pub length: Option<Nanos>,
+    /// What it follows from; empty where nothing was looked at.
+    pub note: String,
+    /// Seconds that it took.
+    pub spent_s: f64,
+}
+
+/// The words of the run that looks at each cell of `planned` once, in `dir`; `Err`: nothing is looked at, and what is chosen
+/// then. `beside`: what a trial costs beside its window.
+pub fn trials(
+    words: &RunWords,
+    aim: Aim,
+    planned: &Plan,
+    dir: &Path,
+    beside: Nanos,
+) -> Result<RunWords, ChosenWarmUp> {
+    // Programs and clients have windows of their own, or none.
+    if planned.duration_ns == 0 || planned.warmup_ns == 0 {
+        return Err(ChosenWarmUp::default());
+    }
+    let Some(window) = window(aim, planned.cells.len() as u64, beside) else {
+        let note = format!(
+            "Warm-up: {}, as the experiment says; looking at each of {} from its first request on would take too \
+             much of {}.",
+            Nanos(planned.warmup_ns),
+            counted(planned.cells.len(), "cell"),
+            said(aim)
+        );
+        return Err(ChosenWarmUp {
+            note,
+            ..ChosenWarmUp::default()
+        });
+    };
+    Ok(RunWords {
+        blocks: Some(1),
+        duration: Some(window),
+        warmup: Some(Nanos::ZERO),
+        visits: Some(Nanos::ZERO),
+        budget: None,
+        precision: None,
+        profile: false,
+        out: Some(dir.join(layout::WARM_UP)),
+        json: false,
+        ..words.clone()
+    })
+}
+
+/// How long each cell is looked at; `None`: there is no time for it.
+fn window(aim: Aim, cells: u64, beside: Nanos) -> Option<Nanos> {
+    let Aim::Budget(time) = aim else {
+        return Some(WINDOW);
+    };
+    let each = Nanos(time.0 / PART_OF_BUDGET / cells.max(1));
+    let window = Nanos(each.0.saturating_sub(beside.0)).min(WINDOW);
+    (window >= WINDOW_MIN).then_some(window)
+}
+
+/// What follows from `found`, where the experiment asks for `own`.
+pub fn decided(found: &WarmUp, own: Nanos) -> ChosenWarmUp {
+    let (said, cell) = (found.length, &found.cell);
+    let cause = match found.cause {
+        WarmUpCause::Settled => format!("{cell} reached its later rate after {said}"),
+        WarmUpCause::Rising => format!("the rate of {cell} still rose after {said}"),
+        WarmUpCause::Requests => {
+            format!("{cell} had answered thousands of requests, or had had {said}")
+        }
+    };
+    let length = found.length.max(own);
+    let own = match own >= found.length {
+        true => format!("; the experiment asks for {own}"),
+        false => String::new(),
+    };
+    ChosenWarmUp {
+        length: Some(length),
+        note: format!("Warm-up of every cell: {length}. The slowest: {cause}{own}."),
+        spent_s: found.spent.as_secs_f64(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(millis: u64, cause: WarmUpCause) -> WarmUp {
+        WarmUp {
+            length: Nanos::from_millis(millis),
+            cell: "node/http hello".into(),
+            cause,
+            spent: Nanos::from_secs(9),
+        }
+    }
+
+    #[test]
+    fn the_slowest_cell_decides_and_the_experiment_never_gets_less() {
+        let second = Nanos::from_secs(1);
+        let longer = decided(&found(1_700, WarmUpCause::Settled), second);
+        assert_eq!(longer.length, Some(Nanos::from_millis(1_700)));
+        assert_eq!(
+            longer.note,
+            "Warm-up of every cell: 1.70s. The slowest: node/http hello reached its later rate after 1.70s."
+        );
+        let shorter = decided(&found(200, WarmUpCause::Settled), second);
+        assert_eq!(shorter.length, Some(second));
+        assert!(
+            shorter
+                .note
+                .ends_with("after 200ms; the experiment asks for 1.00s."),
+            "{}",
+            shorter.note
+        );
+    }
+
+    #[test]
+    fn a_budget_is_not_spent_on_warming_up() {
+        let budget = |minutes: u64| Aim::Budget(Nanos::from_secs(60 * minutes));
+        let window = |aim, cells| window(aim, cells, Nanos::from_millis(1_200));
+        assert_eq!(window(budget(5), 6), Some(WINDOW));
+        assert_eq!(window(budget(5), 12), Some(Nanos::from_millis(1_925)));
+        assert_eq!(window(budget(1), 12), None);
+        assert_eq!(window(Aim::Precision(0.02), 500), Some(WINDOW));
+    }
+}

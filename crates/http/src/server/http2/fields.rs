@@ -1,0 +1,307 @@
+//! The fields of a request (RFC 9113, section 8): from a header block to what a handler sees.
+
+use prony_wire::{Framing, Method};
+
+use crate::server::incoming::Incoming;
+
+const COOKIE: &[u8] = b"cookie";
+
+/// Why a request's head is not taken.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum HeadFault {
+    /// It breaks a rule: the stream ends.
+    Malformed,
+    /// It has too many fields, or its target is too long: answered with this status.
+    Refused(u16, &'static str),
+}
+
+/// Reads the fields of one head, in their order.
+pub(super) struct FieldReader<'a> {
+    incoming: &'a mut Incoming,
+    headers_max: usize,
+    target_bytes_max: usize,
+    method: Option<Method>,
+    has_scheme: bool,
+    has_path: bool,
+    /// It is the first of the header lines, as Host, unless it is empty.
+    has_authority: bool,
+    has_regular: bool,
+    length: Option<u64>,
+    cookies: Vec<u8>,
+    count: usize,
+    fault: Option<HeadFault>,
+}
+
+impl<'a> FieldReader<'a> {
+    /// For a head that goes into `incoming`, which is cleared.
+    pub(super) fn new(
+        incoming: &'a mut Incoming,
+        headers_max: usize,
+        target_bytes_max: usize,
+    ) -> FieldReader<'a> {
+        incoming.headers.clear();
+        incoming.target.clear();
+        incoming.expects_continue = false;
+        FieldReader {
+            incoming,
+            headers_max,
+            target_bytes_max,
+            method: None,
+            has_scheme: false,
+            has_path: false,
+            has_authority: false,
+            has_regular: false,
+            length: None,
+            cookies: Vec::new(),
+            count: 0,
+            fault: None,
+        }
+    }
+
+    /// Takes one field.
+    pub(super) fn field(&mut self, name: &[u8], value: &[u8]) {
+        if self.fault.is_some() {
+            return;
+        }
+        let taken = match name.first() {
+            Some(b':') => self.pseudo(name, value),
+            _ => self.regular(name, value),
+        };
+        self.fault = taken.err();
+    }
+
+    /// A field that stands for a part of HTTP/1.1's first line, or for Host.
+    fn pseudo(&mut self, name: &[u8], value: &[u8]) -> Result<(), HeadFault> {
+        let malformed = Err(HeadFault::Malformed);
+        if self.has_regular {
+            return malformed;
+        }
+        let text = std::str::from_utf8(value).map_err(|_| HeadFault::Malformed)?;
+        match name {
+            b":method" if self.method.is_none() => {
+                self.method = Some(Method::from_name(text).ok_or(HeadFault::Malformed)?);
+            }
+            b":scheme" if !self.has_scheme && !text.is_empty() => self.has_scheme = true,
+            b":path" if !self.has_path => {
+                let is_visible = |byte: u8| byte.is_ascii_graphic() && byte != b'#';
+                if !(text.starts_with('/') || text == "*") || !text.bytes().all(is_visible) {
+                    return malformed;
+                }
+                if text.len() > self.target_bytes_max {
+                    return Err(HeadFault::Refused(414, "the target is too long"));
+                }
+                self.has_path = true;
+                self.incoming.target.push_str(text);
+            }
+            b":authority" if !self.has_authority => {
+                if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+                    return malformed;
+                }
+                self.has_authority = true;
+                // First, as it stands in HTTP/1.1.
+                if !text.is_empty() && !self.incoming.headers.push("host", value) {
+                    return malformed;
+                }
+            }
+            _ => return malformed,
+        }
+        Ok(())
+    }
+
+    fn regular(&mut self, name: &[u8], value: &[u8]) -> Result<(), HeadFault> {
+        let malformed = Err(HeadFault::Malformed);
+        self.has_regular = true;
+        self.count += 1;
+        if self.count > self.headers_max {
+            return Err(HeadFault::Refused(431, "there are too many header fields"));
+        }
+        let Ok(text) = std::str::from_utf8(name) else {
+            return malformed;
+        };
+        if name.iter().any(u8::is_ascii_uppercase) {
+            return malformed;
+        }
+        match name {
+            b"connection" | b"keep-alive" | b"proxy-connection" | b"transfer-encoding"
+            | b"upgrade" => {
+                return malformed;
+            }
+            b"te" if !value.eq_ignore_ascii_case(b"trailers") => return malformed,
+            b"host" if self.has_authority => return Ok(()),
+            b"content-length" => {
+                let length = number(value).ok_or(HeadFault::Malformed)?;
+                if self
+                    .length
+                    .replace(length)
+                    .is_some_and(|before| before != length)
+                {
+                    return malformed;
+                }
+            }
+            b"expect" => {
+                self.incoming.expects_continue |= value.eq_ignore_ascii_case(b"100-continue")
+            }
+            // Clients split it, so that parts are found in the table (section 8.2.3).
+            COOKIE => {
+                if value.iter().any(|byte| matches!(byte, 0 | b'\r' | b'\n')) {
+                    return malformed;
+                }
+                if !self.cookies.is_empty() {
+                    self.cookies.extend_from_slice(b"; ");
+                }
+                self.cookies.extend_from_slice(value);
+                return Ok(());
+            }
+            _ => {}
+        }
+        match self.incoming.headers.push(text, value) {
+            true => Ok(()),
+            false => malformed,
+        }
+    }
+
+    /// After the last field; `ends` tells that there is no body.
+    pub(super) fn finish(self, ends: bool) -> Result<(), HeadFault> {
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
+        if !self.cookies.is_empty() && !self.incoming.headers.push("cookie", &self.cookies) {
+            return Err(HeadFault::Malformed);
+        }
+        let method = self.method.ok_or(HeadFault::Malformed)?;
+        if method == Method::Connect {
+            // It has the authority alone (section 8.5).
+            if !self.has_authority || self.has_scheme || self.has_path {
+                return Err(HeadFault::Malformed);
+            }
+            let Incoming {
+                headers, target, ..
+            } = &mut *self.incoming;
+            let authority = headers
+                .get("host")
+                .and_then(|host| std::str::from_utf8(host).ok());
+            target.push_str(authority.ok_or(HeadFault::Malformed)?);
+        } else if !self.has_scheme || !self.has_path {
+            return Err(HeadFault::Malformed);
+        }
+        if ends && self.length.is_some_and(|length| length > 0) {
+            return Err(HeadFault::Malformed);
+        }
+        self.incoming.method = method;
+        self.incoming.framing = match (ends, self.length) {
+            (true, _) => Framing::None,
+            (false, Some(length)) => Framing::Length(length),
+            (false, None) => Framing::Chunked,
+        };
+        Ok(())
+    }
+}
+
+/// Digits alone.
+fn number(digits: &[u8]) -> Option<u64> {
+    let all_digits = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    let text = std::str::from_utf8(digits).ok().filter(|_| all_digits)?;
+    text.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(fields: &[(&str, &str)], ends: bool) -> (Result<(), HeadFault>, Incoming) {
+        let mut incoming = Incoming::default();
+        let mut reader = FieldReader::new(&mut incoming, 5, 20);
+        for (name, value) in fields {
+            reader.field(name.as_bytes(), value.as_bytes());
+        }
+        let read = reader.finish(ends);
+        (read, incoming)
+    }
+
+    const GET: [(&str, &str); 4] = [
+        (":method", "GET"),
+        (":scheme", "http"),
+        (":path", "/a?b"),
+        (":authority", "c:1"),
+    ];
+
+    #[test]
+    fn a_request_becomes_one_of_http1() {
+        let more = [
+            ("cookie", "a=1"),
+            ("host", "other"),
+            ("x", "y"),
+            ("cookie", "b=2"),
+        ];
+        let (read, incoming) = read(&[&GET[..], &more].concat(), true);
+        assert_eq!(read, Ok(()));
+        assert_eq!(
+            (incoming.method, &incoming.target[..]),
+            (Method::Get, "/a?b")
+        );
+        let lines: Vec<_> = incoming.headers.as_headers().iter().collect();
+        let lines: Vec<_> = lines.iter().map(|line| (line.name, line.value)).collect();
+        let expected = [("host", &b"c:1"[..]), ("x", b"y"), ("cookie", b"a=1; b=2")];
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn a_connect_has_its_authority_alone() {
+        let fields = [(":method", "CONNECT"), (":authority", "a:1")];
+        let (connect, incoming) = read(&fields, false);
+        assert_eq!((connect, &incoming.target[..]), (Ok(()), "a:1"));
+        assert!(
+            read(&[&fields[..], &[(":path", "/")]].concat(), false)
+                .0
+                .is_err()
+        );
+        assert!(read(&fields[..1], false).0.is_err());
+    }
+
+    #[test]
+    fn what_breaks_a_rule_is_malformed_and_what_passes_a_limit_is_refused() {
+        for wrong in [
+            ("X", "y"),
+            ("a b", "c"),
+            ("", "c"),
+            ("x", "a\nb"),
+            ("connection", "close"),
+            ("transfer-encoding", "chunked"),
+            ("te", "gzip"),
+            (":status", "200"),
+            (":method", "GET"),
+            (":path", "/"),
+            ("content-length", "5"),
+            ("content-length", "-1"),
+            ("cookie", "a\rb"),
+        ] {
+            let read = read(&[&GET[..], &[wrong]].concat(), true);
+            assert_eq!(read.0, Err(HeadFault::Malformed), "{wrong:?}");
+        }
+        for missing in 0..3 {
+            let mut fields = GET.to_vec();
+            fields.remove(missing);
+            assert_eq!(
+                read(&fields, true).0,
+                Err(HeadFault::Malformed),
+                "{missing}"
+            );
+        }
+        let late = [("x", "y"), (":authority", "a")];
+        assert!(read(&[&GET[..3], &late].concat(), true).0.is_err());
+        for path in ["", "a", "/ b", "/#"] {
+            let mut fields = GET.to_vec();
+            fields[2].1 = path;
+            assert_eq!(read(&fields, true).0, Err(HeadFault::Malformed), "{path}");
+        }
+        let many = [("x", "y"); 6];
+        let refused = read(&[&GET[..], &many].concat(), true).0;
+        assert!(matches!(refused, Err(HeadFault::Refused(431, _))));
+        let mut long = GET.to_vec();
+        long[2].1 = "/12345678901234567890";
+        assert!(matches!(
+            read(&long, true).0,
+            Err(HeadFault::Refused(414, _))
+        ));
+    }
+}

@@ -1,0 +1,193 @@
+//! How the generator speaks with a server in a cell: the settings `protocol`, `streams`, `pipeline`,
+//! `requests_per_connection` and `resumption`, whose values have a meaning of their own. Pure.
+//!
+//! ```
+//! use prony_lab::experiment::Spoken;
+//! use prony_record::Cell;
+//! let settings = [("protocol", "h2"), ("streams", "10")].map(|(name, value)| (name.into(), value.into()));
+//! let spoken = Spoken::of(&Cell { settings: settings.into(), ..Cell::default() });
+//! assert!(spoken.is_secure && spoken.is_http2 && spoken.depth == 10);
+//! ```
+
+use std::ops::RangeInclusive;
+
+use prony_record::Cell;
+
+use super::fields::{Fields, Problems};
+use super::words::short;
+use crate::diagnosis::{Diagnosis, suggest};
+
+/// The setting whose value is the protocol.
+pub const PROTOCOL: &str = "protocol";
+/// Plain HTTP/1.1, which every server speaks.
+pub const PLAIN: &str = "http";
+/// HTTP/1.1 over TLS.
+const SECURE: &str = "https";
+/// HTTP/2 over TLS, chosen by ALPN.
+const HTTP2: &str = "h2";
+/// HTTP/2 without TLS, by prior knowledge.
+const PLAIN_HTTP2: &str = "h2c";
+/// All protocols.
+pub const PROTOCOLS: [&str; 4] = [PLAIN, SECURE, HTTP2, PLAIN_HTTP2];
+
+const STREAMS: &str = "streams";
+const PIPELINE: &str = "pipeline";
+const REQUESTS_PER_CONNECTION: &str = "requests_per_connection";
+const RESUMPTION: &str = "resumption";
+/// All that the generator is told, beside the protocol.
+const OF_GENERATOR: [&str; 4] = [STREAMS, PIPELINE, REQUESTS_PER_CONNECTION, RESUMPTION];
+
+/// Requests that may be outstanding on a connection.
+const DEPTHS: RangeInclusive<u64> = 1..=1_000;
+/// Requests that a connection carries.
+const REQUESTS: RangeInclusive<u64> = 1..=1_000_000_000;
+/// The value of `requests_per_connection` that sets no limit.
+const ANY: &str = "any";
+
+/// How a cell's requests go over its connections.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Spoken {
+    /// TLS under HTTP.
+    pub is_secure: bool,
+    /// HTTP/2.
+    pub is_http2: bool,
+    /// Requests that may be outstanding on a connection: its streams, or its pipeline.
+    pub depth: u32,
+    /// Requests that a connection carries; `None`: any number.
+    pub requests_per_connection: Option<u64>,
+    /// Whether a handshake may go on from an earlier session.
+    pub resumes: bool,
+}
+
+impl Spoken {
+    /// What the settings of `cell` say; plain HTTP/1.1 on kept connections, one request at a time, where they say nothing.
+    pub fn of(cell: &Cell) -> Spoken {
+        let value = |name: &str| cell.settings.get(name).map(String::as_str);
+        let protocol = protocol(value(PROTOCOL));
+        let depth = match protocol.1 {
+            true => value(STREAMS),
+            false => value(PIPELINE),
+        };
+        Spoken {
+            is_secure: protocol.0,
+            is_http2: protocol.1,
+            depth: depth.and_then(|text| text.parse().ok()).unwrap_or(1),
+            requests_per_connection: value(REQUESTS_PER_CONNECTION)
+                .and_then(|text| text.parse().ok()),
+            resumes: value(RESUMPTION) != Some("off"),
+        }
+    }
+
+    /// Whether it is what wrk does: plain HTTP/1.1, one request after another on connections that are kept.
+    pub fn is_plain(&self) -> bool {
+        !self.is_secure
+            && !self.is_http2
+            && self.depth == 1
+            && self.requests_per_connection.is_none()
+    }
+}
+
+/// Whether it is under TLS, and whether it is HTTP/2.
+fn protocol(value: Option<&str>) -> (bool, bool) {
+    match value {
+        Some(SECURE) => (true, false),
+        Some(HTTP2) => (true, true),
+        Some(PLAIN_HTTP2) => (false, true),
+        _ => (false, false),
+    }
+}
+
+/// Whether the setting `name` is about how the generator speaks.
+pub fn is_spoken(name: &str) -> bool {
+    name == PROTOCOL || OF_GENERATOR.contains(&name)
+}
+
+/// Whether the setting `name` says something where the protocol is `spoken`: only HTTP/2 has streams, only HTTP/1.1 a
+/// pipeline, and only TLS has sessions.
+pub fn has_meaning(name: &str, spoken: &str) -> bool {
+    let (is_secure, is_http2) = protocol(Some(spoken));
+    match name {
+        STREAMS => is_http2,
+        PIPELINE => !is_http2,
+        RESUMPTION => is_secure,
+        _ => true,
+    }
+}
+
+/// Checks the `values` of a setting that is about how the generator speaks.
+pub fn check(name: &str, values: &[String], table: &Fields<'_, '_>, p: &mut Problems) {
+    let number = |text: &str, right: RangeInclusive<u64>| {
+        text.parse().is_ok_and(|number| right.contains(&number))
+    };
+    let is_right = |value: &&String| match name {
+        PROTOCOL => PROTOCOLS.contains(&value.as_str()),
+        RESUMPTION => ["on", "off"].contains(&value.as_str()),
+        REQUESTS_PER_CONNECTION => value.as_str() == ANY || number(value, REQUESTS),
+        _ => number(value, DEPTHS),
+    };
+    let Some(wrong) = values.iter().find(|value| !is_right(value)) else {
+        return;
+    };
+    let message = format!("`{}` is no value of `{name}`", short(wrong));
+    let help = match name {
+        PROTOCOL => suggest(wrong, "protocol", &PROTOCOLS),
+        RESUMPTION => "values = [\"on\", \"off\"]".to_owned(),
+        REQUESTS_PER_CONNECTION => {
+            "values = [\"any\", 1]: \"any\", or requests from 1 to 1000000000".to_owned()
+        }
+        _ => format!(
+            "values = [1, 10]: whole numbers from {} to {}",
+            DEPTHS.start(),
+            DEPTHS.end()
+        ),
+    };
+    p.note(Diagnosis::new(table.span_of("values"), message).help(help));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spoken(settings: &[(&str, &str)]) -> Spoken {
+        let settings = settings
+            .iter()
+            .map(|&(name, value)| (name.to_owned(), value.to_owned()));
+        Spoken::of(&Cell {
+            settings: settings.collect(),
+            ..Cell::default()
+        })
+    }
+
+    #[test]
+    fn a_cell_without_settings_is_plain_and_kept() {
+        let plain = spoken(&[]);
+        assert!(plain.is_plain() && plain.resumes);
+        assert_eq!(plain, spoken(&[("protocol", "http"), ("pipeline", "1")]));
+        assert_eq!(plain, spoken(&[("requests_per_connection", "any")]));
+    }
+
+    #[test]
+    fn what_is_not_of_the_protocol_says_nothing() {
+        let deep = spoken(&[("protocol", "https"), ("streams", "9"), ("pipeline", "4")]);
+        assert!((deep.is_secure, deep.is_http2, deep.depth) == (true, false, 4));
+        let streams = spoken(&[("protocol", "h2c"), ("streams", "9"), ("pipeline", "4")]);
+        assert!((streams.is_secure, streams.is_http2, streams.depth) == (false, true, 9));
+        assert!(!has_meaning(STREAMS, SECURE) && has_meaning(STREAMS, HTTP2));
+        assert!(!has_meaning(PIPELINE, PLAIN_HTTP2) && has_meaning(PIPELINE, PLAIN));
+        assert!(!has_meaning(RESUMPTION, PLAIN_HTTP2) && has_meaning(RESUMPTION, SECURE));
+        assert!(has_meaning("logging", PLAIN));
+    }
+
+    #[test]
+    fn each_of_them_keeps_a_cell_from_what_wrk_does() {
+        for (name, value) in [
+            ("protocol", "https"),
+            ("protocol", "h2c"),
+            ("pipeline", "2"),
+            ("requests_per_connection", "1"),
+        ] {
+            assert!(!spoken(&[(name, value)]).is_plain(), "{name}={value}");
+            assert!(is_spoken(name));
+        }
+    }
+}

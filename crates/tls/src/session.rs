@@ -1,0 +1,295 @@
+//! A connection after its handshake: plain bytes to records and back. Sending and receiving allocate nothing once
+//! their buffers have grown.
+
+use rustls::client::ClientConnectionData;
+use rustls::kernel::KernelConnection;
+use rustls::server::ServerConnectionData;
+use rustls::{
+    AlertDescription, ConnectionTrafficSecrets, Error, ExtractedSecrets, ProtocolVersion,
+};
+
+use crate::error::TlsError;
+use crate::records::{PLAIN_BYTES_MAX, RecordKey, content};
+
+/// A buffer that has grown beyond this is given back once it is empty.
+const KEPT_BYTES_MAX: usize = 64 << 10;
+/// Most bytes of a message of the handshake that comes after it, such as a ticket.
+const MESSAGE_BYTES_MAX: usize = 64 << 10;
+/// Most records in a row that carry nothing.
+const EMPTY_MAX: u32 = 32;
+/// Changes of the key that a peer may ask for in a row, before data comes.
+const UPDATES_MAX: u32 = 32;
+
+/// Messages that come after a handshake, as RFC 8446 numbers them.
+const NEW_SESSION_TICKET: u8 = 4;
+const KEY_UPDATE: u8 = 24;
+const HELLO_REQUEST: u8 = 0;
+/// A key update that asks for none in return, whole.
+const KEY_UPDATE_MESSAGE: [u8; 5] = [KEY_UPDATE, 0, 0, 1, 0];
+const ALERT_WARNING: u8 = 1;
+const CLOSE_NOTIFY: u8 = 0;
+const USER_CANCELED: u8 = 90;
+
+/// What `rustls` still has to do for a connection: tickets and new keys.
+pub enum Kernel {
+    Client(KernelConnection<ClientConnectionData>),
+    Server(KernelConnection<ServerConnectionData>),
+}
+
+/// A connection whose handshake is complete.
+pub struct TlsSession {
+    sending: RecordKey,
+    receiving: RecordKey,
+    kernel: Kernel,
+    is_tls13: bool,
+    shows_certificate: bool,
+    /// Received bytes; those before `used` have been returned.
+    incoming: Vec<u8>,
+    used: usize,
+    /// Data that came with the end of the handshake.
+    first: Vec<u8>,
+    has_returned_first: bool,
+    /// The beginning of a message of the handshake.
+    message: Vec<u8>,
+    /// The peer wants this side's key changed.
+    owes_update: bool,
+    updates: u32,
+    empty: u32,
+    has_ended: bool,
+    /// Most records with one key.
+    records_max: u64,
+}
+
+/// What comes next of the peer.
+#[derive(Debug, Eq, PartialEq)]
+pub enum PlainData<'a> {
+    /// More bytes are needed.
+    More,
+    /// Plain bytes.
+    Data(&'a [u8]),
+    /// The peer has ended its side, as TLS does it. Nothing follows.
+    Ended,
+}
+
+/// What a decrypted record means.
+enum RecordStep {
+    Again,
+    Ended,
+    Data(usize, usize),
+}
+
+impl TlsSession {
+    pub(crate) fn new(
+        secrets: ExtractedSecrets,
+        kernel: Kernel,
+        (incoming, first): (Vec<u8>, Vec<u8>),
+        shows_certificate: bool,
+    ) -> Result<TlsSession, TlsError> {
+        let (version, suite) = match &kernel {
+            Kernel::Client(client) => (client.protocol_version(), client.negotiated_cipher_suite()),
+            Kernel::Server(server) => (server.protocol_version(), server.negotiated_cipher_suite()),
+        };
+        let is_tls13 = version == ProtocolVersion::TLSv1_3;
+        let records_max = match suite {
+            rustls::SupportedCipherSuite::Tls13(suite) => suite.common.confidentiality_limit,
+            rustls::SupportedCipherSuite::Tls12(suite) => suite.common.confidentiality_limit,
+        };
+        Ok(TlsSession {
+            sending: RecordKey::new(secrets.tx, is_tls13)?,
+            receiving: RecordKey::new(secrets.rx, is_tls13)?,
+            kernel,
+            is_tls13,
+            shows_certificate,
+            incoming,
+            used: 0,
+            has_returned_first: first.is_empty(),
+            first,
+            message: Vec::new(),
+            owes_update: false,
+            updates: 0,
+            empty: 0,
+            has_ended: false,
+            records_max,
+        })
+    }
+
+    /// Encrypts `plain` and appends its records to `out`.
+    ///
+    /// # Errors
+    /// A connection of TLS 1.2 has sent as many records as its key may be used for.
+    pub fn encrypt(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), TlsError> {
+        for part in plain.chunks(PLAIN_BYTES_MAX) {
+            if self.owes_update || self.sending.count() >= self.records_max {
+                self.change_key(out)?;
+            }
+            self.sending.seal(content::DATA, part, out)?;
+        }
+        Ok(())
+    }
+
+    /// Appends this side's end to `out`; nothing may be sent after it.
+    ///
+    /// # Errors
+    /// As of [`encrypt`](TlsSession::encrypt).
+    pub fn close(&mut self, out: &mut Vec<u8>) -> Result<(), TlsError> {
+        let alert = [ALERT_WARNING, CLOSE_NOTIFY];
+        self.sending.seal(content::ALERT, &alert, out)
+    }
+
+    /// Takes in received bytes, which [`next_data`](TlsSession::next_data) then decrypts.
+    pub fn take_in(&mut self, received: &[u8]) {
+        if self.used == self.incoming.len() {
+            self.incoming.clear();
+            self.incoming.shrink_to(KEPT_BYTES_MAX);
+        } else if self.used > 0 {
+            self.incoming.copy_within(self.used.., 0);
+            self.incoming.truncate(self.incoming.len() - self.used);
+        }
+        self.used = 0;
+        self.incoming.extend_from_slice(received);
+    }
+
+    /// The next of what was taken in: to be called until it needs more bytes.
+    ///
+    /// # Errors
+    /// The peer's alert, or what it did wrong; the connection is then of no more use.
+    pub fn next_data(&mut self) -> Result<PlainData<'_>, TlsError> {
+        if !self.has_returned_first {
+            self.has_returned_first = true;
+            return Ok(PlainData::Data(&self.first));
+        }
+        loop {
+            if self.has_ended {
+                return Ok(PlainData::Ended);
+            }
+            let rest = &mut self.incoming[self.used..];
+            let length = match self.receiving.length_of(rest)? {
+                Some(length) if length <= rest.len() => length,
+                _ => return Ok(PlainData::More),
+            };
+            let begin = self.used;
+            let opened = self.receiving.open(&mut rest[..length])?;
+            self.used += length;
+            let (from, to) = (begin + opened.from, begin + opened.to);
+            match self.step(opened.content, from, to)? {
+                RecordStep::Again => {}
+                RecordStep::Ended => self.has_ended = true,
+                RecordStep::Data(from, to) => return Ok(PlainData::Data(&self.incoming[from..to])),
+            }
+        }
+    }
+
+    /// What the record means whose plain bytes are from `from` to `to`.
+    fn step(&mut self, kind: u8, from: usize, to: usize) -> Result<RecordStep, TlsError> {
+        match kind {
+            content::DATA if from == to => {
+                self.empty += 1;
+                match self.empty > EMPTY_MAX {
+                    true => Err(broke("too many empty records")),
+                    false => Ok(RecordStep::Again),
+                }
+            }
+            content::DATA => {
+                (self.empty, self.updates) = (0, 0);
+                Ok(RecordStep::Data(from, to))
+            }
+            content::ALERT => self.alert(from, to),
+            content::HANDSHAKE => {
+                let part = &self.incoming[from..to];
+                if self.message.len() + part.len() > MESSAGE_BYTES_MAX {
+                    return Err(broke("a message that is too long"));
+                }
+                self.message.extend_from_slice(part);
+                self.messages()?;
+                Ok(RecordStep::Again)
+            }
+            content::CHANGE_CIPHER_SPEC => Err(broke("a change of the cipher after the handshake")),
+            _ => Err(broke("a record of an unknown type")),
+        }
+    }
+
+    fn alert(&self, from: usize, to: usize) -> Result<RecordStep, TlsError> {
+        match self.incoming[from..to] {
+            [_, CLOSE_NOTIFY] => Ok(RecordStep::Ended),
+            [_, USER_CANCELED] => Ok(RecordStep::Again),
+            // Before TLS 1.3 there are warnings, which end nothing.
+            [ALERT_WARNING, _] if !self.is_tls13 => Ok(RecordStep::Again),
+            [_, alert] => Err(TlsError::of(
+                Error::AlertReceived(AlertDescription::from(alert)),
+                self.shows_certificate,
+            )),
+            _ => Err(broke("an alert of another length than two bytes")),
+        }
+    }
+
+    /// Takes the messages that are whole.
+    fn messages(&mut self) -> Result<(), TlsError> {
+        let mut message = std::mem::take(&mut self.message);
+        let mut used = 0;
+        while let Some(&[kind, a, b, c]) = message[used..].first_chunk::<4>() {
+            let length = u32::from_be_bytes([0, a, b, c]) as usize;
+            let Some(body) = message.get(used + 4..used + 4 + length) else {
+                break;
+            };
+            self.message(kind, body)?;
+            used += 4 + length;
+        }
+        message.drain(..used);
+        self.message = message;
+        Ok(())
+    }
+
+    fn message(&mut self, kind: u8, body: &[u8]) -> Result<(), TlsError> {
+        match (kind, &mut self.kernel) {
+            (NEW_SESSION_TICKET, Kernel::Client(client)) if self.is_tls13 => client
+                .handle_new_session_ticket(body)
+                .map_err(|error| TlsError::of(error, self.shows_certificate)),
+            (KEY_UPDATE, _) if self.is_tls13 => {
+                self.updates += 1;
+                let (true, [asks @ (0 | 1)]) = (self.updates <= UPDATES_MAX, body) else {
+                    return Err(broke("a change of the key as it may not be"));
+                };
+                self.owes_update |= *asks == 1;
+                let secret = match &mut self.kernel {
+                    Kernel::Client(client) => client.update_rx_secret(),
+                    Kernel::Server(server) => server.update_rx_secret(),
+                };
+                self.receiving = self.renewed(secret)?;
+                Ok(())
+            }
+            // A peer of TLS 1.2 may ask for another handshake, and may be ignored.
+            (HELLO_REQUEST, Kernel::Client(_)) if !self.is_tls13 => Ok(()),
+            _ => Err(broke("a message that had no place there")),
+        }
+    }
+
+    /// Announces a new key for what this side sends, and takes it.
+    #[cold]
+    fn change_key(&mut self, out: &mut Vec<u8>) -> Result<(), TlsError> {
+        if !self.is_tls13 {
+            let spent = "the key of this connection may be used for no further record";
+            return Err(TlsError::Protocol(spent.to_owned()));
+        }
+        self.owes_update = false;
+        self.sending
+            .seal(content::HANDSHAKE, &KEY_UPDATE_MESSAGE, out)?;
+        let secret = match &mut self.kernel {
+            Kernel::Client(client) => client.update_tx_secret(),
+            Kernel::Server(server) => server.update_tx_secret(),
+        };
+        self.sending = self.renewed(secret)?;
+        Ok(())
+    }
+
+    fn renewed(
+        &self,
+        secret: Result<(u64, ConnectionTrafficSecrets), Error>,
+    ) -> Result<RecordKey, TlsError> {
+        let secret = secret.map_err(|error| TlsError::of(error, self.shows_certificate))?;
+        RecordKey::new(secret, self.is_tls13)
+    }
+}
+
+fn broke(how: &str) -> TlsError {
+    TlsError::Protocol(format!("the peer broke the rules: {how}"))
+}
