@@ -2,8 +2,8 @@
 //! `prony serve --tls`.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
@@ -188,9 +188,16 @@ fn wrong_server(answer: &'static [u8]) -> String {
             let mut first = [0; 2_048];
             let _ = stream.read(&mut first);
             let _ = stream.write_all(answer);
+            cut(stream);
         }
     });
     url
+}
+
+/// Ends `stream` after what was written. Closed with bytes of the client unread, it would be reset instead.
+fn cut(mut stream: TcpStream) {
+    let _ = stream.shutdown(Shutdown::Write);
+    let _ = io::copy(&mut stream, &mut io::sink());
 }
 
 #[test]
@@ -227,6 +234,7 @@ fn cut_after(server: &SecureServer, bytes: usize) -> String {
             let mut flight = vec![0; bytes];
             let _ = server.read_exact(&mut flight);
             let _ = client.write_all(&flight);
+            cut(client);
         }
     });
     url
