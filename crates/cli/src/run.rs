@@ -37,7 +37,7 @@ use prony_lab::store;
 use prony_lab::subject::{self, Subject};
 use prony_lab::supervise::{self, Interrupt, Offer, SupervisedLauncher};
 use prony_lab::target;
-use prony_record::{Environment, Plan, Source, layout};
+use prony_record::{Environment, Plan, PlannedSource, Source, layout};
 use serde_json::json;
 
 use crate::cause;
@@ -243,7 +243,9 @@ fn read(
     revisions: &Revisions<'_>,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Option<(Experiment, Vec<Subject>)>> {
-    let experiment = match Experiment::load_as(&found.path, &found.shown) {
+    let read = Experiment::load_as(&found.path, &found.shown);
+    let read = read.and_then(|mut experiment| experiment.read_sources().map(|()| experiment));
+    let experiment = match read {
         Ok(experiment) => {
             if !experiment.warnings.is_empty() {
                 let warnings = experiment.diagnoses(experiment.warnings.clone());
@@ -444,6 +446,18 @@ fn resumed(dir: &Path, experiment: &Experiment, options: &plan::Options) -> anyh
             dir.display()
         );
     }
+    for workload in &experiment.workloads {
+        let name = workload.name.get_ref();
+        let mut planned = plan.workloads.iter().filter(|w| w.name == *name);
+        let now = workload.source.as_ref().map(|source| &source.planned);
+        let is_other = |w: &prony_record::PlannedWorkload| !same_source(w.source.as_ref(), now);
+        if planned.any(is_other) {
+            bail!(
+                "{} holds a run with other requests of `{name}`: a file that they are in was changed since",
+                dir.display()
+            );
+        }
+    }
     // A run of before this word was kept is resumed with it, too.
     let same = |words: &[String]| -> Vec<String> {
         let kept = words.iter().filter(|word| *word != OWNED);
@@ -457,6 +471,15 @@ fn resumed(dir: &Path, experiment: &Experiment, options: &plan::Options) -> anyh
         );
     }
     Ok(plan)
+}
+
+/// Whether two sources send the same, wherever their files lie.
+fn same_source(one: Option<&PlannedSource>, other: Option<&PlannedSource>) -> bool {
+    let placeless = |of: &PlannedSource| PlannedSource {
+        dir: String::new(),
+        ..of.clone()
+    };
+    one.map(placeless) == other.map(placeless)
 }
 
 fn words_of(command: &[String]) -> String {

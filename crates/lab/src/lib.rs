@@ -52,6 +52,7 @@ pub mod profile;
 pub mod root;
 pub mod run;
 pub mod sample;
+mod sending;
 pub mod store;
 pub mod sums;
 pub mod supervise;

@@ -94,6 +94,14 @@ pub fn has_fields(text: &[u8], columns: &[String]) -> bool {
     })
 }
 
+/// Checks that each name in braces of `text` is a field that needs no data file.
+///
+/// # Errors
+/// A name that is none.
+pub fn check_fields(text: &[u8]) -> Result<(), FieldError> {
+    spans(text, &[]).map(drop)
+}
+
 /// `text` with an escape wherever it would be taken for a field.
 pub fn escaped_text(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());

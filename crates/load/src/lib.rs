@@ -81,12 +81,14 @@ mod window;
 mod worker;
 
 pub use checks::{BODY_BYTES_MAX as CHECKED_BODY_BYTES_MAX, Checks, FailedAnswer};
+pub use cookies::LaneCookies;
 pub use failure::Failure;
-pub use fields::{FieldError, escaped_text, has_fields, with_environment};
+pub use fields::{FieldError, check_fields, escaped_text, has_fields, with_environment};
 pub use find_max::{find_max, find_max_after, longest_length, usual_length};
 pub use hdr::{IntervalLog, percentiles_text};
 pub use interval::{LoadInterval, LoadTotals};
 pub use latencies::Latencies;
+pub use mixed::{check_requests, first_requests};
 pub use objective::Objective;
 pub use prony_record::{LoadReport, LoadSpec};
 pub use require::{Requirements, StopConditions};

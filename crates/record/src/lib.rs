@@ -38,6 +38,7 @@ mod published;
 mod requirement;
 mod search;
 mod service;
+mod source;
 mod trial;
 
 pub use agreement::{Agreement, DOWNLOADS, REQUESTS, agreement};
@@ -69,6 +70,7 @@ pub use published::{
 pub use requirement::RequirementOutcome;
 pub use search::{FindMax, HighestRate, RateSearch, RateSpread, RateStep, StepOutcome};
 pub use service::{Around, CounterReport, Ended, Output, PlannedCounter, PlannedRow};
+pub use source::{PlannedRequest, PlannedSource, SourceFile};
 pub use trial::{
     Canary, CanaryPair, CheckLevel, CheckResult, CoreUse, Exit, Isolation, KernelCounters,
     MemoryMarks, Outcome, Phase, PhaseSpan, ProcessRecord, Role, ThreadRecord, Trial, Visit,

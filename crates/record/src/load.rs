@@ -103,6 +103,9 @@ pub struct LoadSpec {
     /// The file whose columns are fields, too; `None`: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<LoadData>,
+    /// The field `{counter}` begins behind this: so many were sent before the load, for checking.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub counter_from: u64,
     /// Path of the Unix socket that connections go to in place of the target's address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unix: Option<PathBuf>,

@@ -76,6 +76,7 @@ pub mod reproduced;
 mod rows;
 mod search;
 mod sections;
+mod sent;
 mod servers;
 mod settings;
 mod short;

@@ -1,18 +1,17 @@
 //! What `prony load` sends: URLs that are typed, a file of requests, and a data file for their fields.
 
-use std::collections::HashMap;
-use std::env;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::BufReader;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use prony_base::counted;
 use prony_load::prepare::{LoadUrl, RequestParts, prepare};
 use prony_load::requests::{
-    ListError, ListedBody, ListedRequest, RequestFormat, RequestList, read,
+    ListError, ListedContext, ListedRequest, RequestFormat, RequestList, body_of, from_environment,
+    read, usual_method,
 };
-use prony_load::{escaped_text, has_fields, with_environment};
+use prony_load::{escaped_text, has_fields};
 use prony_record::{LoadData, Pace, PreparedRequest, RequestOrder, RowOrder};
 
 use super::identity;
@@ -21,8 +20,6 @@ use super::words::LoadWords;
 
 /// Bytes of a file of requests that its format is recognised by.
 const START_BYTES: usize = 64 << 10;
-/// A body file larger than this is refused: each connection sends it again and again.
-const BODY_BYTES_MAX: u64 = 1 << 30;
 
 /// What is sent, resolved.
 #[derive(Debug)]
@@ -87,7 +84,7 @@ fn same_server(first: &LoadUrl, url: &LoadUrl) -> bool {
 fn typed(words: &LoadWords) -> anyhow::Result<Requests> {
     let mut urls = Vec::new();
     for text in &words.urls {
-        urls.push(LoadUrl::parse(&environment(text)?)?);
+        urls.push(LoadUrl::parse(&from_environment(text)?)?);
     }
     let first = urls.first().context("give a URL, or --requests-file")?;
     if let Some(other) = urls.iter().find(|url| !same_server(first, url)) {
@@ -142,13 +139,6 @@ fn empty(url: LoadUrl) -> Requests {
     }
 }
 
-fn usual_method(body: &[u8]) -> &'static str {
-    match body.is_empty() {
-        true => "GET",
-        false => "POST",
-    }
-}
-
 /// The requests of a file.
 fn listed(words: &LoadWords, file: &Path) -> anyhow::Result<Requests> {
     let cannot = || format!("cannot read the requests from {}", file.display());
@@ -168,13 +158,13 @@ fn listed(words: &LoadWords, file: &Path) -> anyhow::Result<Requests> {
     let typed = headers(words)?;
     let at = |one: &ListedRequest| place(file, Some(format), Some(one.line));
     let mut requests: Option<Requests> = None;
-    let mut around = FileContext {
-        file,
+    let mut around = ListedContext {
+        folder: file.parent().unwrap_or(Path::new("")).to_owned(),
         base: base.as_ref(),
-        typed: &typed,
+        headers: &typed,
         keeps_cookies: words.identity.cookies,
         expected: words.expect.expect_body.as_deref().map(str::as_bytes),
-        bodies: HashMap::new(),
+        ..ListedContext::default()
     };
     for one in &list.requests {
         let (url, prepared) = around.prepared(one, format).with_context(|| at(one))?;
@@ -226,110 +216,6 @@ fn base(words: &LoadWords) -> anyhow::Result<Option<LoadUrl>> {
     Ok(Some(url))
 }
 
-/// What the requests of a file have in common.
-struct FileContext<'a> {
-    file: &'a Path,
-    /// Where they go, where that is typed.
-    base: Option<&'a LoadUrl>,
-    /// Headers that are typed, in place of theirs.
-    typed: &'a [(String, String)],
-    keeps_cookies: bool,
-    /// The body that each answer must have.
-    expected: Option<&'a [u8]>,
-    /// Bodies that were read, by their file.
-    bodies: HashMap<PathBuf, Vec<u8>>,
-}
-
-impl FileContext<'_> {
-    /// One request of the file, and the server that it goes to.
-    fn prepared(
-        &mut self,
-        one: &ListedRequest,
-        format: RequestFormat,
-    ) -> anyhow::Result<(LoadUrl, PreparedRequest)> {
-        let url = self.url(one)?;
-        let body = self.body(&one.body, format)?;
-        let headers = self.headers(one, format)?;
-        let parts = RequestParts {
-            method: match one.method.as_str() {
-                "" => usual_method(&body),
-                method => method,
-            },
-            path: &literal(&url.path, format)?,
-            authority: &url.authority,
-            headers: &headers,
-            body: &body,
-        };
-        let mut prepared = prepare(&parts, self.expected)?;
-        prepared.weight = one.weight.unwrap_or_default();
-        Ok((url, prepared))
-    }
-
-    fn url(&self, one: &ListedRequest) -> anyhow::Result<LoadUrl> {
-        let is_path = one.url.starts_with('/');
-        let path = match is_path {
-            true => one.url.split('#').next().unwrap_or("/").to_owned(),
-            false => LoadUrl::parse(&one.url)?.path,
-        };
-        match self.base {
-            Some(base) => Ok(LoadUrl {
-                path,
-                ..base.clone()
-            }),
-            None if is_path => bail!(
-                "`{}` is a path: name the server, http://HOST:PORT, before --requests-file",
-                one.url
-            ),
-            None => Ok(LoadUrl::parse(&one.url)?),
-        }
-    }
-
-    /// Its headers, and those that are typed, which come in place of its own.
-    fn headers(
-        &self,
-        one: &ListedRequest,
-        format: RequestFormat,
-    ) -> anyhow::Result<Vec<(String, String)>> {
-        let is_typed = |name: &str| {
-            let mut typed = self.typed.iter();
-            typed.any(|(of, _)| of.eq_ignore_ascii_case(name))
-        };
-        let is_kept = |name: &str| !self.keeps_cookies || !name.eq_ignore_ascii_case("cookie");
-        let mut headers = Vec::new();
-        for (name, value) in &one.headers {
-            if is_kept(name) && !is_typed(name) {
-                headers.push((name.clone(), literal(value, format)?));
-            }
-        }
-        headers.extend_from_slice(self.typed);
-        Ok(headers)
-    }
-
-    fn body(&mut self, body: &ListedBody, format: RequestFormat) -> anyhow::Result<Vec<u8>> {
-        Ok(match body {
-            ListedBody::Empty => Vec::new(),
-            ListedBody::Bytes(bytes) if format.has_fields() => bytes.clone(),
-            ListedBody::Bytes(bytes) => escaped_text(bytes),
-            ListedBody::File(name) => {
-                let path = self.file.parent().unwrap_or(Path::new("")).join(name);
-                if let Some(body) = self.bodies.get(&path) {
-                    return Ok(body.clone());
-                }
-                let body = escaped_text(&body_of(&path)?);
-                self.bodies.entry(path).or_insert(body).clone()
-            }
-        })
-    }
-}
-
-/// A text of a file: with what it takes from the environment where it was written by hand, and else as it is.
-fn literal(text: &str, format: RequestFormat) -> anyhow::Result<String> {
-    match format.has_fields() {
-        true => environment(text),
-        false => Ok(String::from_utf8_lossy(&escaped_text(text.as_bytes())).into_owned()),
-    }
-}
-
 /// What of a log was not taken as it is.
 fn notes(list: &RequestList, file: &Path) -> Vec<String> {
     let mut notes = Vec::new();
@@ -372,16 +258,11 @@ fn replay(
     }))
 }
 
-/// `text` with what it takes from the environment.
-fn environment(text: &str) -> anyhow::Result<String> {
-    Ok(with_environment(text, &|name| env::var(name).ok())?)
-}
-
 /// The headers that were typed, and what other words add to them.
 fn headers(words: &LoadWords) -> anyhow::Result<Vec<(String, String)>> {
     let mut headers = Vec::new();
     for text in &words.headers {
-        headers.push(header(&environment(text)?)?);
+        headers.push(header(&from_environment(text)?)?);
     }
     let has = |headers: &[(String, String)], name: &str| {
         headers.iter().any(|(of, _)| of.eq_ignore_ascii_case(name))
@@ -393,7 +274,7 @@ fn headers(words: &LoadWords) -> anyhow::Result<Vec<(String, String)>> {
         if has(&headers, &name) {
             bail!("{name} is given with -H and by another flag: leave one of them out");
         }
-        headers.push((name, environment(&value)?));
+        headers.push((name, from_environment(&value)?));
     }
     Ok(headers)
 }
@@ -412,17 +293,5 @@ fn body(words: &LoadWords) -> anyhow::Result<(Vec<u8>, bool)> {
     }
     let form = identity::form(&words.identity)?;
     let text = form.or_else(|| words.body.clone()).unwrap_or_default();
-    Ok((environment(&text)?.into_bytes(), true))
-}
-
-fn body_of(file: &Path) -> anyhow::Result<Vec<u8>> {
-    let cannot = || format!("cannot read the body from {}", file.display());
-    let length = fs::metadata(file).with_context(cannot)?.len();
-    if length > BODY_BYTES_MAX {
-        bail!(
-            "{} has {length} bytes; a body may have {BODY_BYTES_MAX}",
-            file.display()
-        );
-    }
-    fs::read(file).with_context(cannot)
+    Ok((from_environment(&text)?.into_bytes(), true))
 }

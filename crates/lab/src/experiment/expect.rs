@@ -88,10 +88,21 @@ fn compile(texts: &[Spanned<String>], p: &mut Problems, of: impl Fn(String) -> A
 }
 
 /// An expected random number must have been sent.
-pub fn check_random(request: &RequestTemplate, body: Option<&Spanned<String>>, p: &mut Problems) {
+pub fn check_random(
+    request: &RequestTemplate,
+    has_source: bool,
+    body: Option<&Spanned<String>>,
+    p: &mut Problems,
+) {
     let Some(body) = body.filter(|body| body.get_ref().contains("{random}")) else {
         return;
     };
+    if has_source {
+        let message = "the body that is expected has no `{random}` where there are several requests, or other fields";
+        let help = "leave it out, or say what else is right of the answer: contains, regex, json";
+        p.note(Diagnosis::new(body.span(), message).help(help));
+        return;
+    }
     if !request.path.contains("{random}") && !request.body.contains("{random}") {
         let message = "the answer is to hold `{random}`, and the request does not send it";
         p.note(Diagnosis::new(body.span(), message));

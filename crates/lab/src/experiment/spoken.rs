@@ -31,7 +31,8 @@ const PLAIN_HTTP2: &str = "h2c";
 pub const PROTOCOLS: [&str; 4] = [PLAIN, SECURE, HTTP2, PLAIN_HTTP2];
 
 const STREAMS: &str = "streams";
-const PIPELINE: &str = "pipeline";
+/// The setting whose value is how many requests of HTTP/1.1 are outstanding on a connection.
+pub const PIPELINE: &str = "pipeline";
 const REQUESTS_PER_CONNECTION: &str = "requests_per_connection";
 const RESUMPTION: &str = "resumption";
 /// All that the generator is told, beside the protocol.

@@ -8,8 +8,8 @@ use std::ops::Range;
 use prony_base::Nanos;
 use prony_load::Objective;
 use prony_record::{
-    AnswerChecks, Arrival, CellMetric, Cores, Ended, Output, PlannedNetwork, REQUESTS, ReadySign,
-    RequestTemplate, Stated, StopRule,
+    AnswerChecks, Arrival, CellMetric, Cores, Ended, Output, PlannedNetwork, PlannedSource,
+    REQUESTS, ReadySign, RequestTemplate, Stated, StopRule,
 };
 use toml::Spanned;
 
@@ -206,8 +206,10 @@ pub struct Workload {
     pub work: Option<Work>,
     /// What clients are asked to do; likewise.
     pub client: Option<ClientWork>,
-    /// The request.
+    /// The request; the first of several.
     pub request: RequestTemplate,
+    /// What is sent where that is not the one request alone.
+    pub source: Option<WorkloadSource>,
     /// Status of a right answer.
     pub expect_status: u16,
     /// What its `Content-Type` begins with.
@@ -234,7 +236,31 @@ pub struct Workload {
     pub find_max: Option<Search>,
 }
 
+/// What a workload sends where that is not one request alone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkloadSource {
+    /// Where the workload stands in the file.
+    pub place: Range<usize>,
+    /// Where its file of requests does.
+    pub file_at: Range<usize>,
+    /// Where its data file does.
+    pub data_at: Range<usize>,
+    /// It, without what is in its files before these are read ([`Experiment::read_sources`]).
+    pub planned: PlannedSource,
+    /// Whether the order stands in the experiment, and does not follow from the requests.
+    pub is_order_said: bool,
+    /// Paths of its requests.
+    pub paths: Vec<String>,
+}
+
 impl Workload {
+    /// The paths that its requests have.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        let several = self.source.iter().flat_map(|source| &source.paths);
+        let one = self.source.is_none().then_some(&self.request.path);
+        one.into_iter().chain(several).map(String::as_str)
+    }
+
     /// Whether it is requests that Prony's generator sends to a server.
     pub fn is_request(&self) -> bool {
         self.work.is_none() && self.client.is_none()

@@ -140,7 +140,8 @@ pub fn applies(workload: &Workload, subject: &Subject) -> bool {
         (None, None) => {
             let counter = workload.counter.as_ref();
             let answers_counter = counter.is_none_or(|counter| subject.answers(&counter.path));
-            subject.is_server() && subject.answers(&workload.request.path) && answers_counter
+            let answers = workload.paths().all(|path| subject.answers(path));
+            subject.is_server() && answers && answers_counter
         }
         (_, Some(asked)) => client::does(asked, subject),
         (Some(work), None) => {

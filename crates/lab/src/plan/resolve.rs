@@ -231,7 +231,7 @@ fn not_applicable(
             };
             return format!("it is a {what}, and no workload asks for a work that it does");
         }
-        let has_rows = |w: &Workload| !w.rows.is_empty() && subject.answers(&w.request.path);
+        let has_rows = |w: &Workload| !w.rows.is_empty() && w.paths().all(|path| subject.answers(path));
         if experiment.workloads.iter().any(has_rows) {
             return "no row of a table names it".to_owned();
         }
@@ -381,6 +381,7 @@ fn planned_workloads(
             name: name.clone(),
             title: workload.title.clone(),
             request: workload.request.clone(),
+            source: workload.source.as_ref().map(|of| of.planned.clone()),
             expect_status: workload.expect_status,
             expect_content_type: workload.expect_content_type.clone(),
             expect_body: workload.expect_body.clone(),
