@@ -1,5 +1,6 @@
 //! `prony load`: drive one URL.
 
+mod debug;
 mod ending;
 mod expect;
 mod find_max;
@@ -9,7 +10,7 @@ mod identity;
 mod live;
 mod outputs;
 mod pace;
-mod require;
+pub mod require;
 mod source_words;
 mod sources;
 mod summary;
@@ -51,6 +52,12 @@ pub fn run(words: &LoadWords, streams: &mut Streams<'_>) -> anyhow::Result<Endin
     let (spec, notes) = resolve(words)?;
     for note in notes {
         writeln!(streams.err, "prony: {note}")?;
+    }
+    if words.debug.print_request {
+        return debug::print_request(&spec, streams);
+    }
+    if let Some(count) = words.debug.debug {
+        return debug::exchanges(&spec, count, streams);
     }
     if let Some(crowded) = crowded(words.threads) {
         writeln!(streams.err, "prony: {crowded}")?;

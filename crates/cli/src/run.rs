@@ -122,8 +122,9 @@ fn measured(
     };
     let aim = pilot::aim(words, experiment.run.aim);
     if let Course::Pilot = course {
-        // It is to say how figures vary, and a profile is in none.
+        // It is to say how figures vary: a profile is in none, and none is to be held against what is required.
         planned.profile = None;
+        planned.workloads.iter_mut().for_each(|w| w.require.clear());
     }
     if words.dry_run {
         planned.notes.extend(aim.map(pilot::decides));
@@ -565,7 +566,7 @@ fn say_done(
 ) -> anyhow::Result<()> {
     if words.json {
         streams.out.write_all(rendering.summary_json.as_bytes())?;
-        return Ok(());
+        return rendering.say_missed(streams);
     }
     rendering.say(dir, streams)
 }

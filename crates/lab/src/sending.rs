@@ -73,11 +73,7 @@ impl SentSource {
 ///
 /// # Errors
 /// A file cannot be read, or is not the one that was planned.
-pub fn of(
-    workload: &PlannedWorkload,
-    authority: &str,
-    seed: u64,
-) -> Result<SentSource, String> {
+pub fn of(workload: &PlannedWorkload, authority: &str, seed: u64) -> Result<SentSource, String> {
     match &workload.source {
         None => Ok(SentSource {
             requests: exchange::variants(workload, authority, seed),
@@ -175,7 +171,9 @@ fn of_list(
             .iter()
             .any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
         if is_given && authorization.is_some() {
-            return Err("Authorization is given twice: as a header, and by `user` or `bearer`".to_owned());
+            return Err(
+                "Authorization is given twice: as a header, and by `user` or `bearer`".to_owned(),
+            );
         }
         headers.extend(authorization.clone());
         let body = filled(&one.request.body)?;
@@ -203,7 +201,8 @@ fn of_file(
 ) -> Result<SentSource, String> {
     let path = Path::new(&source.dir).join(&file.path);
     let (format, list) = listed(&path, &source.format)?;
-    let base = LoadUrl::parse(&format!("http://{authority}/")).map_err(|error| error.to_string())?;
+    let base =
+        LoadUrl::parse(&format!("http://{authority}/")).map_err(|error| error.to_string())?;
     let mut headers = Vec::new();
     for (name, value) in &source.headers {
         let value = from_environment(value).map_err(|error| error.to_string())?;
@@ -247,7 +246,8 @@ fn of_file(
 
 /// The requests of a file, in the format that is named or else recognised.
 fn listed(path: &Path, format: &str) -> Result<(RequestFormat, RequestList), String> {
-    let cannot = |error: io::Error| format!("cannot read the requests from {}: {error}", path.display());
+    let cannot =
+        |error: io::Error| format!("cannot read the requests from {}: {error}", path.display());
     let format = match format {
         "" => None,
         format => Some(format.parse::<RequestFormat>()?),

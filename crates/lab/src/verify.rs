@@ -112,7 +112,10 @@ fn asked(subject: &Subject<'_>, seed: u64) -> Result<Vec<VerifyRequest>, String>
             let line = request.bytes.split(|&byte| byte == b'\r').next();
             let line = String::from_utf8_lossy(line.unwrap_or_default());
             let line = line.trim_end_matches(" HTTP/1.1");
-            format!(" for {}", line.chars().take(LINE_CHARS_MAX).collect::<String>())
+            format!(
+                " for {}",
+                line.chars().take(LINE_CHARS_MAX).collect::<String>()
+            )
         };
         let one = |request| VerifyRequest {
             said: said(&request),
@@ -215,7 +218,10 @@ fn must_checks(subject: &Subject<'_>, asked: &[VerifyRequest]) -> Vec<CheckResul
 fn extent(sent: usize, count: u64) -> String {
     match count.saturating_sub(sent as u64) {
         0 => format!("all of {}", counted(count, "request")),
-        left => format!("the first {sent} of {}; {left} not", counted(count, "request")),
+        left => format!(
+            "the first {sent} of {}; {left} not",
+            counted(count, "request")
+        ),
     }
 }
 
@@ -243,7 +249,11 @@ fn ask_with_cookies(
     Ok(answer)
 }
 
-fn check_status(workload: &PlannedWorkload, asked: &VerifyRequest, answer: &Answer) -> Result<(), String> {
+fn check_status(
+    workload: &PlannedWorkload,
+    asked: &VerifyRequest,
+    answer: &Answer,
+) -> Result<(), String> {
     if answer.status == workload.expect_status {
         return Ok(());
     }
@@ -292,7 +302,11 @@ fn check_body(_: &PlannedWorkload, asked: &VerifyRequest, answer: &Answer) -> Re
     }
 }
 
-fn check_expected(workload: &PlannedWorkload, asked: &VerifyRequest, answer: &Answer) -> Result<(), String> {
+fn check_expected(
+    workload: &PlannedWorkload,
+    asked: &VerifyRequest,
+    answer: &Answer,
+) -> Result<(), String> {
     let checks = Checks::new(&workload.expect_checks)?;
     match checks.failed_by(answer.status, &answer.body) {
         None => Ok(()),
@@ -307,7 +321,11 @@ fn check_expected(workload: &PlannedWorkload, asked: &VerifyRequest, answer: &An
     }
 }
 
-fn check_all(workload: &PlannedWorkload, asked: &VerifyRequest, answer: &Answer) -> Result<(), String> {
+fn check_all(
+    workload: &PlannedWorkload,
+    asked: &VerifyRequest,
+    answer: &Answer,
+) -> Result<(), String> {
     check_status(workload, asked, answer)?;
     check_content_type(workload, asked, answer)?;
     check_body(workload, asked, answer)?;
@@ -385,7 +403,11 @@ fn split(subject: &Subject<'_>, asked: &[VerifyRequest]) -> Result<(), String> {
     ask_in_pieces(subject, one, &single).map_err(|error| format!("byte by byte: {error}"))
 }
 
-fn ask_in_pieces(subject: &Subject<'_>, one: &VerifyRequest, pieces: &[&[u8]]) -> Result<(), String> {
+fn ask_in_pieces(
+    subject: &Subject<'_>,
+    one: &VerifyRequest,
+    pieces: &[&[u8]],
+) -> Result<(), String> {
     let mut connection = subject.connect(CAPABILITY_TIMEOUT)?;
     connection.expect(&method_named(&one.request.method))?;
     for (index, piece) in pieces.iter().enumerate() {
@@ -405,7 +427,11 @@ fn head(subject: &Subject<'_>, one: &VerifyRequest) -> Result<(), String> {
     let mut connection = subject.connect(CAPABILITY_TIMEOUT)?;
     let request = PreparedRequest {
         method: "HEAD".to_owned(),
-        bytes: [b"HEAD", one.request.bytes.strip_prefix(b"GET").unwrap_or_default()].concat(),
+        bytes: [
+            b"HEAD",
+            one.request.bytes.strip_prefix(b"GET").unwrap_or_default(),
+        ]
+        .concat(),
         ..PreparedRequest::default()
     };
     let answer = ask(&mut connection, &request)?;
@@ -417,7 +443,8 @@ fn head(subject: &Subject<'_>, one: &VerifyRequest) -> Result<(), String> {
     // A body sent after a HEAD would be read as the start of this answer.
     let next = ask(&mut connection, &one.request)
         .map_err(|error| format!("the request after it: {error}"))?;
-    check_all(subject.workload, one, &next).map_err(|error| format!("the request after it: {error}"))
+    check_all(subject.workload, one, &next)
+        .map_err(|error| format!("the request after it: {error}"))
 }
 
 /// Sends one request and reads its answer.

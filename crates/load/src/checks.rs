@@ -5,16 +5,17 @@
 //! of a longer one has failed. All other checks hold no more than the texts that they look for.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use memchr::memmem::Finder;
-use prony_base::Nanos;
+use prony_base::{Instant, Nanos, clock};
 use prony_record::{AnswerChecks, CheckCount};
 use prony_wire::Headers;
 use regex::bytes::{Regex, RegexBuilder};
 use sha2::{Digest as _, Sha256};
 
 use crate::json_check::JsonCheck;
+use crate::window::{LoadPhase, Window};
 
 /// Most bytes of a body that are held for a check that needs all of it.
 pub const BODY_BYTES_MAX: usize = 8 << 20;
@@ -34,6 +35,25 @@ pub struct FailedAnswer {
     pub body_bytes: u64,
     /// The first of them.
     pub body: Vec<u8>,
+}
+
+/// An answer as it came, kept for looking.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct ObservedAnswer {
+    /// Its status; 0: none came.
+    pub status: u16,
+    /// The fields of its head, in order; of HTTP/2 as they are decoded.
+    pub fields: Vec<(String, String)>,
+    /// From when it was waited for until its head came, and until it was whole; 0: it did not.
+    pub head_after: Nanos,
+    /// Likewise, until it was whole.
+    pub whole_after: Nanos,
+    /// Bytes of its body.
+    pub body_bytes: u64,
+    /// The first of them.
+    pub body: Vec<u8>,
+    /// The checks in words, and whether it passes each. The check of time is not among them.
+    pub checks: Vec<(String, bool)>,
 }
 
 /// One check.
@@ -58,6 +78,9 @@ pub struct Checks {
     failed: Vec<AtomicU64>,
     keep_max: usize,
     kept: Mutex<Vec<FailedAnswer>>,
+    window: OnceLock<Arc<Window>>,
+    observe_max: usize,
+    observed: Mutex<Vec<ObservedAnswer>>,
 }
 
 impl Checks {
@@ -126,12 +149,15 @@ impl Checks {
             failed,
             keep_max: of.keep_max as usize,
             kept: Mutex::default(),
+            window: OnceLock::new(),
+            observe_max: of.observe_max as usize,
+            observed: Mutex::default(),
         }))
     }
 
     /// A checker of one answer after the other; `None` where only the time is checked.
     pub fn checker(self: &Arc<Checks>) -> Option<Box<AnswerChecker>> {
-        if self.checks.is_empty() {
+        if self.checks.is_empty() && self.observe_max == 0 {
             return None;
         }
         let needs = |check: &Check| matches!(check, Check::Regex(_) | Check::Json(_));
@@ -142,7 +168,7 @@ impl Checks {
         Some(Box::new(AnswerChecker {
             holds: match self.checks.iter().any(needs) {
                 true => BODY_BYTES_MAX,
-                false if self.keep_max > 0 => KEPT_BYTES_MAX,
+                false if self.keep_max > 0 || self.observe_max > 0 => KEPT_BYTES_MAX,
                 false => 0,
             },
             tail_bytes: self.checks.iter().map(tail).max().unwrap_or_default(),
@@ -153,6 +179,8 @@ impl Checks {
                 .any(|check| matches!(check, Check::Sha256(_)))
                 .then(Sha256::new),
             of: Arc::clone(self),
+            observing: None,
+            begun: Instant::ZERO,
             body: Vec::new(),
             tail: Vec::new(),
             size: 0,
@@ -166,6 +194,18 @@ impl Checks {
         checker.body(body);
         let number = checker.end(status)?;
         self.names.get(usize::from(number)).cloned()
+    }
+
+    /// Whether some check looks at headers.
+    pub fn looks_at_headers(&self) -> bool {
+        let mut checks = self.checks.iter();
+        self.observe_max > 0 || checks.any(|check| matches!(check, Check::Header(..)))
+    }
+
+    /// Failed answers are kept of this window, and of no other time; before it is known, of any.
+    pub fn measured_in(&self, window: &Arc<Window>) {
+        // A load has one window.
+        let _ = self.window.set(Arc::clone(window));
     }
 
     /// The check of time, if an answer that took so long fails it.
@@ -199,8 +239,39 @@ impl Checks {
             .clone()
     }
 
+    /// The answers that were observed, in the order in which their requests were sent.
+    pub fn observed(&self) -> Vec<ObservedAnswer> {
+        self.observed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Changes the answer with this number, where it is there.
+    fn observe(&self, number: usize, change: impl FnOnce(&mut ObservedAnswer)) {
+        let mut all = self.observed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(answer) = all.get_mut(number) {
+            change(answer);
+        }
+    }
+
+    /// Another answer is waited for: its number, where it is observed.
+    fn observe_next(&self) -> Option<usize> {
+        if self.observe_max == 0 {
+            return None;
+        }
+        let mut all = self.observed.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = all.len();
+        (number < self.observe_max).then(|| {
+            all.push(ObservedAnswer::default());
+            number
+        })
+    }
+
     fn keep(&self, number: usize, status: u16, of: &AnswerChecker) {
-        if self.keep_max == 0 {
+        let is_measured =
+            |window: &Arc<Window>| window.phase(clock::monotonic()) == LoadPhase::Measured;
+        if self.keep_max == 0 || !self.window.get().is_none_or(is_measured) {
             return;
         }
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -230,6 +301,9 @@ fn hash(text: &str) -> Option<[u8; 32]> {
 #[derive(Debug)]
 pub struct AnswerChecker {
     of: Arc<Checks>,
+    /// The number by which the answer is observed, and since when it is waited for.
+    observing: Option<usize>,
+    begun: Instant,
     /// Checks that are satisfied before the end of the answer.
     found: Vec<bool>,
     /// The body, as much of it as is held.
@@ -245,6 +319,10 @@ pub struct AnswerChecker {
 impl AnswerChecker {
     /// Another answer begins.
     pub fn begin(&mut self) {
+        self.observing = self.of.observe_next();
+        if self.observing.is_some() {
+            self.begun = clock::monotonic();
+        }
         self.found.fill(false);
         self.body.clear();
         self.tail.clear();
@@ -256,6 +334,11 @@ impl AnswerChecker {
 
     /// Its head has come.
     pub fn head(&mut self, headers: &Headers<'_>) {
+        if self.observing.is_some() {
+            for header in headers {
+                self.observe_field(header.name.as_bytes(), header.value);
+            }
+        }
         for (check, found) in self.of.checks.iter().zip(&mut self.found) {
             if let Check::Header(name, value) = check {
                 let mut all = headers.get_all(name);
@@ -265,6 +348,32 @@ impl AnswerChecker {
                 };
             }
         }
+    }
+
+    /// A field of its head has come, of an answer whose fields come one by one.
+    pub fn field(&mut self, name: &[u8], value: &[u8]) {
+        self.observe_field(name, value);
+        for (check, found) in self.of.checks.iter().zip(&mut self.found) {
+            if let Check::Header(of, wanted) = check {
+                let is_it = of.as_bytes().eq_ignore_ascii_case(name);
+                let is_right = wanted
+                    .as_ref()
+                    .is_none_or(|wanted| wanted.as_bytes() == value);
+                *found |= is_it && is_right;
+            }
+        }
+    }
+
+    fn observe_field(&self, name: &[u8], value: &[u8]) {
+        let Some(number) = self.observing else {
+            return;
+        };
+        let after = clock::monotonic().since(self.begun);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        self.of.observe(number, |answer| {
+            answer.head_after = after;
+            answer.fields.push((text(name), text(value)));
+        });
     }
 
     /// A part of its body has come.
@@ -296,10 +405,18 @@ impl AnswerChecker {
 
     /// The answer is whole: the first check that it fails.
     pub fn end(&mut self, status: u16) -> Option<u16> {
-        let is_whole = self.body.len() as u64 == self.size;
+        self.observe_end(status);
         let mut both = self.of.checks.iter().zip(&self.found);
-        let failed = both.position(|(check, found)| !match check {
-            Check::Header(..) | Check::Contains(_) => *found,
+        let failed = both.position(|(check, found)| !self.passes(check, *found))?;
+        self.of.keep(failed, status, self);
+        Some(failed as u16)
+    }
+
+    /// Whether the answer, which is whole, passes a check.
+    fn passes(&self, check: &Check, found: bool) -> bool {
+        let is_whole = self.body.len() as u64 == self.size;
+        match check {
+            Check::Header(..) | Check::Contains(_) => found,
             Check::Regex(regex) => is_whole && regex.is_match(&self.body),
             Check::Json(json) => is_whole && json.holds(&self.body),
             Check::Size(least, most) => (*least..=*most).contains(&self.size),
@@ -307,9 +424,25 @@ impl AnswerChecker {
                 let sha256 = self.sha256.clone().map(|of| of.finalize());
                 sha256.is_some_and(|of| of.as_slice() == expected)
             }
-        })?;
-        self.of.keep(failed, status, self);
-        Some(failed as u16)
+        }
+    }
+
+    fn observe_end(&self, status: u16) {
+        let Some(number) = self.observing else {
+            return;
+        };
+        let after = clock::monotonic().since(self.begun);
+        let all = self.of.checks.iter().zip(&self.found).zip(&self.of.names);
+        let checks = all.map(|((check, found), name)| (name.clone(), self.passes(check, *found)));
+        let checks = checks.collect();
+        self.of.observe(number, |answer| {
+            answer.status = status;
+            answer.whole_after = after;
+            answer.body_bytes = self.size;
+            let kept = self.body.len().min(KEPT_BYTES_MAX);
+            answer.body = self.body[..kept].to_vec();
+            answer.checks = checks;
+        });
     }
 }
 
@@ -413,6 +546,58 @@ mod tests {
             ..AnswerChecks::default()
         });
         assert!(hash.ends_with("64 hexadecimal digits"), "{hash}");
+    }
+
+    #[test]
+    fn failed_answers_of_the_warm_up_are_not_kept() {
+        let kept_in = |warmup: Nanos| {
+            let checks = Checks::new(&AnswerChecks {
+                contains: vec!["b".to_owned()],
+                keep_max: 5,
+                ..AnswerChecks::default()
+            });
+            let checks = checks.unwrap();
+            let hour = Nanos::from_secs(3_600);
+            checks.measured_in(&Arc::new(Window::new(clock::monotonic(), warmup, hour)));
+            let mut checker = checks.checker().unwrap();
+            checker.begin();
+            checker.body(b"a");
+            assert_eq!(checker.end(200), Some(0));
+            checks.kept().len()
+        };
+        assert_eq!(kept_in(Nanos::ZERO), 1);
+        assert_eq!(kept_in(Nanos::from_secs(3_600)), 0);
+    }
+
+    #[test]
+    fn answers_are_observed_with_what_each_check_says() {
+        let checks = Checks::new(&AnswerChecks {
+            contains: vec!["b".to_owned()],
+            size: Some((1, 1)),
+            observe_max: 1,
+            ..AnswerChecks::default()
+        });
+        let checks = checks.unwrap();
+        let mut checker = checks.checker().unwrap();
+        for _ in 0..2 {
+            checker.begin();
+            checker.field(b"x", b"y");
+            checker.body(b"a");
+            checker.end(200);
+        }
+        let observed = checks.observed();
+        assert_eq!(observed.len(), 1, "no more than are to be");
+        let answer = &observed[0];
+        assert_eq!(
+            (answer.status, answer.body.as_slice(), answer.body_bytes),
+            (200, &b"a"[..], 1)
+        );
+        assert_eq!(answer.fields, [("x".to_owned(), "y".to_owned())]);
+        let said = [
+            ("contains b".to_owned(), false),
+            ("size 1".to_owned(), true),
+        ];
+        assert_eq!(answer.checks, said);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use prony_base::Nanos;
 use prony_engine::{Handle, Stream, Task};
 
+use crate::answer_fields::{AllFields, NoFields};
 use crate::expect::ExpectContinue;
 use crate::failure::Failure;
 use crate::http1::Http1;
@@ -71,13 +72,21 @@ async fn open_in_time(
             Some(session)
         }
     };
+    let is_secure = thread_spec.secure.is_some();
+    let checks = thread_spec.checks.as_ref();
+    let needs_fields = thread_spec.cookies || checks.is_some_and(|of| of.looks_at_headers());
     let http1 = || {
         let http = Http1::new(thread_spec.cookies, thread_spec.checks.as_ref());
         http.pipelined(thread_spec.depth > 1)
     };
     let http2 = || {
         let checks = thread_spec.checks.as_ref();
-        Http2Client::new(thread_spec.depth, thread_spec.secure.is_some()).checked(checks)
+        Http2Client::new(thread_spec.depth, is_secure, NoFields).checked(checks)
+    };
+    let with_fields = || {
+        let fields = AllFields::new(thread_spec.cookies);
+        let http = Http2Client::new(thread_spec.depth, is_secure, fields);
+        http.checked(thread_spec.checks.as_ref())
     };
     let mut protocol: Box<dyn Protocol> = match (session, thread_spec.is_http2) {
         (None, false) if thread_spec.expects_continue => {
@@ -88,6 +97,8 @@ async fn open_in_time(
             Box::new(Secure::new(session, http))
         }
         (None, false) => Box::new(http1()),
+        (None, true) if needs_fields => Box::new(with_fields()),
+        (Some(session), true) if needs_fields => Box::new(Secure::new(session, with_fields())),
         (None, true) => Box::new(http2()),
         (Some(session), false) => Box::new(Secure::new(session, http1())),
         (Some(session), true) => Box::new(Secure::new(session, http2())),

@@ -41,18 +41,23 @@ impl LaneCookies {
     /// Adds a line `Cookie` to the request of HTTP/1.1 that `request` holds, if there are any.
     pub fn add_to(&self, request: &mut Vec<u8>) {
         let end = request.windows(4).position(|four| four == b"\r\n\r\n");
-        let (Some(end), false) = (end, self.cookies.is_empty()) else {
+        let (Some(end), Some(value)) = (end, self.value()) else {
             return;
         };
-        let mut line = b"Cookie: ".to_vec();
-        for (number, (name, value)) in self.cookies.iter().enumerate() {
-            let before: &[u8] = if number == 0 { b"" } else { b"; " };
+        let line = [b"Cookie: ", &value[..], b"\r\n"].concat();
+        request.splice(end + 2..end + 2, line);
+    }
+
+    /// What `Cookie` says of them; `None` where there are none.
+    pub fn value(&self) -> Option<Vec<u8>> {
+        let mut all = Vec::new();
+        for (name, value) in &self.cookies {
+            let before: &[u8] = if all.is_empty() { b"" } else { b"; " };
             for part in [before, name, b"=", value] {
-                line.extend_from_slice(part);
+                all.extend_from_slice(part);
             }
         }
-        line.extend_from_slice(b"\r\n");
-        request.splice(end + 2..end + 2, line);
+        (!all.is_empty()).then_some(all)
     }
 }
 

@@ -34,6 +34,7 @@
 //!   failed by kind + in flight at the end.
 #![forbid(unsafe_code)]
 
+mod answer_fields;
 mod arrivals;
 mod checks;
 mod coalescing;
@@ -80,12 +81,13 @@ mod trace;
 mod window;
 mod worker;
 
-pub use checks::{BODY_BYTES_MAX as CHECKED_BODY_BYTES_MAX, Checks, FailedAnswer};
+pub use checks::{BODY_BYTES_MAX as CHECKED_BODY_BYTES_MAX, Checks, FailedAnswer, ObservedAnswer};
 pub use cookies::LaneCookies;
 pub use failure::Failure;
 pub use fields::{FieldError, check_fields, escaped_text, has_fields, with_environment};
 pub use find_max::{find_max, find_max_after, longest_length, usual_length};
 pub use hdr::{IntervalLog, percentiles_text};
+pub use hpack::request_fields;
 pub use interval::{LoadInterval, LoadTotals};
 pub use latencies::Latencies;
 pub use mixed::{check_requests, first_requests};

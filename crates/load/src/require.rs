@@ -343,6 +343,7 @@ mod tests {
             fallback: None,
             interrupted: false,
             failed_answers: Vec::new(),
+            observed: Vec::new(),
         };
         requirements.outcomes(&of).remove(0)
     }

@@ -18,7 +18,7 @@ use prony_record::{
     LoadTarget, Pace, QUEUE_MAX, SCHEMA, ThreadCpu, Timestamps, Turn, Turned,
 };
 
-use crate::checks::{Checks, FailedAnswer};
+use crate::checks::{Checks, FailedAnswer, ObservedAnswer};
 use crate::connection::connect_all;
 use crate::control::{Counted, Turns};
 use crate::failure::Failure;
@@ -108,6 +108,8 @@ pub struct LoadResult {
     pub interrupted: bool,
     /// Answers that failed a check, as many as were to be kept.
     pub failed_answers: Vec<FailedAnswer>,
+    /// Answers that were observed, as many as were to be.
+    pub observed: Vec<ObservedAnswer>,
 }
 
 /// Why a run has no outcome at all.
@@ -239,7 +241,7 @@ pub fn run_with(
             last_intervals(intervals, Nanos(report.window_ns), totals, observer);
         }
         report.unsent *= u64::from(!interrupted);
-        let (counts, failed_answers) = checked(&thread_specs);
+        let (counts, failed_answers, observed) = checked(&thread_specs);
         report.checks = counts;
         balance(&report)?;
         Ok(LoadResult {
@@ -247,6 +249,7 @@ pub fn run_with(
             histogram,
             trace,
             failed_answers,
+            observed,
             fallback,
             interrupted,
         })
@@ -309,9 +312,13 @@ fn last_intervals(
 }
 
 /// What the checks that all threads share have counted and kept.
-fn checked(thread_specs: &[ThreadSpec]) -> (Vec<CheckCount>, Vec<FailedAnswer>) {
+fn checked(
+    thread_specs: &[ThreadSpec],
+) -> (Vec<CheckCount>, Vec<FailedAnswer>, Vec<ObservedAnswer>) {
     let checks = thread_specs.first().and_then(|first| first.checks.as_ref());
-    checks.map_or_else(Default::default, |checks| (checks.counts(), checks.kept()))
+    checks.map_or_else(Default::default, |checks| {
+        (checks.counts(), checks.kept(), checks.observed())
+    })
 }
 
 /// Why connections that are closed after some requests have neither streams nor a pipeline: the others would be cut off.
@@ -473,6 +480,9 @@ async fn one_loop(
     });
     drop(said);
     let window = gone.recv().await?;
+    if let Some(checks) = &thread_spec.checks {
+        checks.measured_in(&window);
+    }
     let mut counts = Recorder::new(window.start(), spec.latency_from);
     counts.merge(&recorder.borrow());
     counts.share_continued(&recorder.borrow());

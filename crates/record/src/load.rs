@@ -94,7 +94,7 @@ pub struct LoadSpec {
     /// `requests` have fields such as `{random}`, which are filled in for each request that is sent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_fields: bool,
-    /// Each connection keeps the cookies that the server sets, and sends them back. HTTP/1.1 without a pipeline only.
+    /// Each connection keeps the cookies that the server sets, and sends them back. Not with a pipeline of HTTP/1.1.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cookies: bool,
     /// What an answer must be beside its status and the body of its request; `None`: anything.
@@ -164,6 +164,9 @@ pub struct AnswerChecks {
     /// Failed answers that are kept for looking.
     #[serde(default)]
     pub keep_max: u32,
+    /// Answers that are kept for looking, whatever comes of their checks.
+    #[serde(default, skip_serializing_if = "is_zero_count")]
+    pub observe_max: u32,
 }
 
 impl AnswerChecks {
@@ -293,6 +296,11 @@ pub struct PreparedRequest {
     /// How often it is drawn beside the others, where the order is random; 0: as 1.
     #[serde(default, skip_serializing_if = "is_zero_weight")]
     pub weight: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero_count(count: &u32) -> bool {
+    *count == 0
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]

@@ -319,6 +319,9 @@ pub struct PlannedWorkload {
     /// What else an answer must be.
     #[serde(default, skip_serializing_if = "AnswerChecks::is_empty")]
     pub expect_checks: AnswerChecks,
+    /// What is required of its cells: `p99 < 20ms`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub require: Vec<String>,
     /// When requests start.
     pub arrival: Arrival,
     /// Connections, after the cap; one cell for each.

@@ -71,7 +71,11 @@ fn listed(source: &PlannedSource, count: usize) -> String {
         names.push(format!("and {} more", count - NAMED_MAX));
     }
     let order = order(source.order);
-    format!("{} {order} ({})", numbers::counted(count as u64, "request"), names.join(", "))
+    format!(
+        "{} {order} ({})",
+        numbers::counted(count as u64, "request"),
+        names.join(", ")
+    )
 }
 
 fn order(order: RequestOrder) -> &'static str {

@@ -100,7 +100,9 @@ fn tell(
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Ending> {
     let dir = out.join(RUN);
-    if !matches!(ending, Ending::Done | Ending::Invalid) || !dir.join(layout::PLAN).exists() {
+    // One that misses what its experiment requires was measured, too.
+    let is_measured = matches!(ending, Ending::Done | Ending::Invalid | Ending::Failed);
+    if !is_measured || !dir.join(layout::PLAN).exists() {
         return Ok(ending);
     }
     let (again, _) = report::read(&dir)?;

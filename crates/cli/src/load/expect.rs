@@ -23,8 +23,8 @@ pub struct ExpectWords {
     /// itself, beside the answers
     #[arg(long, value_name = "STATUS", value_parser = statuses)]
     pub expect_status: Option<Statuses>,
-    /// A header that the answer has, as `Name` or `Name: value`; may be repeated; HTTP/1.1 only
-    #[arg(long, value_name = "HEADER", conflicts_with = "http2")]
+    /// A header that the answer has, as `Name` or `Name: value`; may be repeated
+    #[arg(long, value_name = "HEADER")]
     pub expect_header: Vec<String>,
     /// The exact body
     #[arg(long, value_name = "TEXT")]

@@ -533,6 +533,7 @@ mod tests {
         };
         LoadResult {
             failed_answers: Vec::new(),
+            observed: Vec::new(),
             report,
             histogram: Histogram::default(),
             trace: Vec::new(),

@@ -7,6 +7,7 @@ use prony_base::Nanos;
 use prony_base::typed::{duration, rate};
 use prony_load::Objective;
 
+use super::debug::DebugWords;
 use super::expect::ExpectWords;
 use super::form::FormWords;
 use super::identity::IdentityWords;
@@ -123,6 +124,8 @@ pub struct LoadWords {
     /// Follow the run on the whole screen, with keys: q ends it, + and - change a rate; a terminal that cannot be drawn on has the usual line
     #[arg(long, conflicts_with = "find_max")]
     pub live: bool,
+    #[command(flatten)]
+    pub debug: DebugWords,
     #[command(flatten)]
     pub judged: JudgedWords,
     #[command(flatten)]

@@ -183,6 +183,7 @@ pub fn read_workload(
         }),
         request: RequestTemplate::default(),
         source: None,
+        require: Vec::new(),
         expect_status: 0,
         expect_content_type: None,
         expect_body: None,

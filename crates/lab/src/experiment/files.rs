@@ -69,9 +69,12 @@ fn read(
         source.data_at.clone(),
     );
     let folder = Path::new(&source.planned.dir).to_owned();
-    digest(source.planned.file.as_mut(), &folder).map_err(|why| Diagnosis::new(file_at.clone(), why))?;
-    digest(source.planned.data.as_mut(), &folder).map_err(|why| Diagnosis::new(data_at.clone(), why))?;
-    check_environment(&source.planned).map_err(|(why, help)| Diagnosis::new(at.clone(), why).help(help))?;
+    digest(source.planned.file.as_mut(), &folder)
+        .map_err(|why| Diagnosis::new(file_at.clone(), why))?;
+    digest(source.planned.data.as_mut(), &folder)
+        .map_err(|why| Diagnosis::new(data_at.clone(), why))?;
+    check_environment(&source.planned)
+        .map_err(|(why, help)| Diagnosis::new(at.clone(), why).help(help))?;
     let place = match source.planned.file {
         Some(_) => file_at,
         None => at,
@@ -101,7 +104,11 @@ fn read(
         let path = line.split(' ').nth(1).unwrap_or("/").to_owned();
         (request.method.clone(), path)
     };
-    let paths: BTreeSet<String> = sent.requests.iter().map(|request| line(request).1).collect();
+    let paths: BTreeSet<String> = sent
+        .requests
+        .iter()
+        .map(|request| line(request).1)
+        .collect();
     source.paths = paths.into_iter().collect();
     let first = sent.requests.first().map(line).unwrap_or_default();
     let notes = notes(&sent);

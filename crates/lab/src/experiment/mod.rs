@@ -16,6 +16,7 @@ pub(crate) mod keys;
 pub(crate) mod names;
 mod published;
 pub(crate) mod read;
+mod require;
 mod rows;
 pub(crate) mod service;
 mod sources;

@@ -12,16 +12,16 @@ use toml::de::DeTable;
 
 use super::fields::{Fields, Origin, Problems, document, read_file};
 use super::keys::{
-    CONNECTIONS, DURATION, THREADS, check_below_max, check_placeholders, command,
-    connection_count, connections, read_name, read_title, texts,
+    CONNECTIONS, DURATION, THREADS, check_below_max, check_placeholders, command, connection_count,
+    connections, read_name, read_title, texts,
 };
+use super::sources::{self, SentRequests};
 use super::types::{
     Aim, CONNECTIONS_MAX_DEFAULT, Connections, Exclusion, Experiment, From, Quick, Run,
     SubjectEntry, Workload,
 };
 use super::words::{self, PROGRAM_PLACEHOLDERS, START_PLACEHOLDERS, short};
-use super::sources::{self, SentRequests};
-use super::{arrival, client, cores, expect, find_max, published, rows, service, work};
+use super::{arrival, client, cores, expect, find_max, published, require, rows, service, work};
 use crate::diagnosis::{Diagnoses, Diagnosis};
 use crate::subject::{program, server};
 use crate::sums::HexOf;
@@ -186,6 +186,7 @@ fn read_run(mut table: Fields<'_, '_>, p: &mut Problems) -> (Run, Quick) {
         reference: table.text("reference", p),
         copy: table.truth("copy", p).unwrap_or(usual.copy),
         aim: read_aim(&mut table, p),
+        require: require::read(&mut table, p),
         profile: table.truth("profile", p).unwrap_or(usual.profile),
         threads: table.whole("threads", THREADS, p).map(|n| n as u32),
         cores: read_cores(&mut table, p),
@@ -407,6 +408,11 @@ fn read_workload(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Workload
         service::read_counter(&mut table, p),
     );
     let find_max = find_max::read(&mut table, p);
+    let require = require::read(&mut table, p);
+    if find_max.is_some() && !require.is_empty() {
+        let message = "`require` cannot go with `find_max`, whose objective is what is required";
+        p.note(Diagnosis::new(table.span_of("require"), message));
+    }
     let expect = table.table("expect", "expect = {…}", p);
     let expect = expect
         .map(|table| expect::read(table, p))
@@ -429,6 +435,7 @@ fn read_workload(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Workload
         client: None,
         request,
         source,
+        require,
         expect_status: expect.status,
         expect_content_type: expect.content_type,
         expect_body: expect.body.map(Spanned::into_inner),

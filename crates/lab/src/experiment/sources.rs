@@ -92,12 +92,15 @@ pub fn read(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<SentRequests
         Some(file) => name_of_path(file.get_ref()),
         None => name_of_path(&first.path),
     };
-    let is_needed = !is_one || KEYS.iter().any(|key| table.has(key)) || is_filled(&first);
+    let is_needed = !is_one || planned.source != PlannedSource::default() || is_filled(&first);
     let source = is_needed.then(|| WorkloadSource {
         place: table.span.clone(),
         file_at: table.span_of("requests_file"),
         data_at: table.span_of("data"),
-        paths: requests.iter().map(|one| one.request.path.clone()).collect(),
+        paths: requests
+            .iter()
+            .map(|one| one.request.path.clone())
+            .collect(),
         planned: PlannedSource {
             count: requests.len() as u64,
             headers: match file {
@@ -220,9 +223,12 @@ fn word<T: Copy>(
     if found.is_none() {
         let typed = text.get_ref();
         let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        let diagnosis = Diagnosis::new(text.span(), format!("`{key}` cannot be `{}`", short(typed)));
+        let diagnosis =
+            Diagnosis::new(text.span(), format!("`{key}` cannot be `{}`", short(typed)));
         p.note(diagnosis.help(match typed.as_str() {
-            "once" => "a trial lasts as long as its window: the rows of a file cannot end it".to_owned(),
+            "once" => {
+                "a trial lasts as long as its window: the rows of a file cannot end it".to_owned()
+            }
             _ => suggest(typed, "order", &names),
         }));
     }
@@ -315,7 +321,8 @@ fn read_headers(
         check_header(name, value, p);
         check_fields(value, has_data, p);
     }
-    let plain = |(name, value): (Spanned<String>, Spanned<String>)| (name.into_inner(), value.into_inner());
+    let plain =
+        |(name, value): (Spanned<String>, Spanned<String>)| (name.into_inner(), value.into_inner());
     headers.into_iter().map(plain).collect()
 }
 
@@ -364,7 +371,7 @@ fn check_fields(text: &Spanned<String>, has_data: bool, p: &mut Problems) {
     }
 }
 
-/// Cookies belong to the connection of HTTP/1.1 on which requests follow each other.
+/// Cookies belong to the connection on which requests follow each other: in a pipeline they are sent before the answers came.
 pub fn check_within(experiment: &Experiment, p: &mut Problems) {
     for workload in &experiment.workloads {
         let Some(source) = workload.source.as_ref().filter(|of| of.planned.cookies) else {
@@ -374,12 +381,13 @@ pub fn check_within(experiment: &Experiment, p: &mut Problems) {
         for setting in of_it {
             let name = setting.name.get_ref().as_str();
             let is_other = |value: &String| match name {
-                spoken::PROTOCOL => value.starts_with("h2"),
                 spoken::PIPELINE => value != "1",
                 _ => false,
             };
             if let Some(value) = setting.values.iter().find(|value| is_other(value)) {
-                let message = format!("`cookies` are kept on connections of HTTP/1.1 without a pipeline, and `{name}` has `{value}`");
+                let message = format!(
+                    "`cookies` of an answer go with the next request, and `{name}` has `{value}`"
+                );
                 let help = "name the setting's workloads: workloads = […]";
                 p.note(Diagnosis::new(source.place.clone(), message).help(help));
             }

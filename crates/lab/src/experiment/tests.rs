@@ -31,7 +31,7 @@ fn the_documented_file_parses_whole() {
     let blocks: Vec<&str> = opened
         .map(|rest| rest.split("```").next().unwrap())
         .collect();
-    assert_eq!(blocks.len(), 9);
+    assert_eq!(blocks.len(), 11);
     for block in &blocks {
         if let Err(wrong) = parse(block) {
             panic!("{wrong}");

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use prony_base::Nanos;
+use prony_base::typed::requirement::Requirement;
 use prony_load::Objective;
 use prony_record::{
     AnswerChecks, Arrival, CellMetric, Cores, Ended, Output, PlannedNetwork, PlannedSource,
@@ -89,6 +90,8 @@ pub struct Run {
     pub copy: bool,
     /// What decides on blocks and windows, after a pilot, in place of these here.
     pub aim: Option<Aim>,
+    /// What is required of all cells of servers.
+    pub require: Vec<Requirement>,
     /// Whether subjects are profiled, in trials of their own after all blocks.
     pub profile: bool,
     /// Cores of a server; threads of a program where no setting says them.
@@ -112,6 +115,7 @@ impl Default for Run {
             reference: None,
             copy: true,
             aim: None,
+            require: Vec::new(),
             profile: false,
             threads: None,
             cores: None,
@@ -218,6 +222,8 @@ pub struct Workload {
     pub expect_body: Option<String>,
     /// What else is right of it.
     pub expect_checks: AnswerChecks,
+    /// What is required of its cells, beside what the [run](Run::require) requires of all.
+    pub require: Vec<Requirement>,
     /// When requests start.
     pub arrival: Arrival,
     /// Connections, as written.

@@ -18,7 +18,14 @@ use crate::diagnosis::Diagnosis;
 /// Sizes of a work.
 pub const COUNT: RangeInclusive<u64> = 1..=1_000_000_000_000;
 /// Keys of a workload that are about requests.
-const OF_REQUESTS: [&str; 5] = ["request", "expect", "arrival", "connections", "max"];
+const OF_REQUESTS: [&str; 6] = [
+    "request",
+    "require",
+    "expect",
+    "arrival",
+    "connections",
+    "max",
+];
 
 /// A `[[workload]]` with a `work`.
 pub fn read_workload(
@@ -71,6 +78,7 @@ pub fn read_workload(
         }),
         request: RequestTemplate::default(),
         source: None,
+        require: Vec::new(),
         expect_status: 0,
         expect_content_type: None,
         expect_body: None,

@@ -172,7 +172,8 @@ impl<'a> Running<'a> {
             let extent = checks.iter().find(|check| check.name == verify::REQUESTS);
             if let Some(extent) = extent.filter(|of| of.passed && number == 0) {
                 let detail = &extent.detail;
-                self.context.note(format!("checked before the load: {detail}"));
+                self.context
+                    .note(format!("checked before the load: {detail}"));
             }
             if number == 0 || failed.is_some() {
                 self.context.trial.borrow_mut().verification = checks;

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use prony_record::PreparedRequest;
 
-use super::list::{ListedBody, ListedRequest};
 use super::RequestFormat;
+use super::list::{ListedBody, ListedRequest};
 use crate::fields::{FieldError, escaped_text, with_environment};
 use crate::prepare::{LoadUrl, LoadUrlError, RequestError, RequestParts, prepare};
 
