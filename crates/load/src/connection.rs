@@ -8,11 +8,13 @@ use prony_engine::{Handle, Stream, Task};
 
 use crate::expect::ExpectContinue;
 use crate::failure::Failure;
+use crate::follow::AnswerFollower;
 use crate::http1::Http1;
 use crate::http2::Http2Client;
 use crate::protocol::{Progress, Protocol};
 use crate::reach;
 use crate::recorder::Recorder;
+use crate::scenario::follower::StepFollower;
 use crate::secure::Secure;
 use crate::thread_spec::ThreadSpec;
 use crate::window::LoadPhase;
@@ -71,8 +73,15 @@ async fn open_in_time(
             Some(session)
         }
     };
+    let follower = || -> Option<Box<dyn AnswerFollower>> {
+        if let Some(scenario) = &thread_spec.scenario {
+            return Some(Box::new(StepFollower::new(scenario)));
+        }
+        let checker = thread_spec.checks.as_ref()?.checker()?;
+        Some(checker)
+    };
     let http1 = || {
-        let http = Http1::new(thread_spec.cookies, thread_spec.checks.as_ref());
+        let http = Http1::new(thread_spec.cookies, follower());
         http.pipelined(thread_spec.depth > 1)
     };
     let http2 = || {

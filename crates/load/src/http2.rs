@@ -659,6 +659,8 @@ mod tests {
             closes: false,
             http2: Some(hpack::of_http1(&bytes)),
             filled: None,
+            step: 0,
+            user: None,
             bytes: bytes.into(),
         }
     }

@@ -556,7 +556,8 @@ pub fn add_counts(mine: &mut Counts, theirs: &Counts) {
     add_failures(&mut mine.connect_failed, &theirs.connect_failed);
 }
 
-fn add_failures(mine: &mut Failures, theirs: &Failures) {
+/// Adds failures of another thread.
+pub fn add_failures(mine: &mut Failures, theirs: &Failures) {
     mine.refused += theirs.refused;
     mine.reset += theirs.reset;
     mine.closed += theirs.closed;

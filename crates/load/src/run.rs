@@ -21,11 +21,15 @@ use prony_record::{
 use crate::checks::{Checks, FailedAnswer};
 use crate::connection::connect_all;
 use crate::control::{Counted, Turns};
+use crate::expected::ExpectedStatus;
 use crate::failure::Failure;
 use crate::interval::{Intervals, LoadInterval, LoadTotals};
 use crate::mixed::Mixed;
 use crate::pace;
 use crate::recorder::Recorder;
+use crate::scenario::compiled::Scenario;
+use crate::scenario::figures::ScenarioFigures;
+use crate::scenario::source::ScenarioSource;
 use crate::secure::SecureTarget;
 use crate::source::{Cycle, RequestSource};
 use crate::thread_spec::{RunState, ThreadSpec};
@@ -171,6 +175,17 @@ pub type SourceOf<'a> = &'a (dyn Fn(u32, usize) -> Box<dyn RequestSource> + Sync
 
 /// Runs `spec` to its end: each connection sends its requests in turn. Blocks the calling thread.
 pub fn run(spec: &LoadSpec, observer: &mut dyn Observer) -> Result<LoadResult, LoadError> {
+    if let Some(scenario) = Scenario::new(spec).map_err(LoadError::Spec)? {
+        // A source that cannot be made says so before any thread begins.
+        ScenarioSource::new(&scenario, spec, 0, 0).map_err(LoadError::Spec)?;
+        let source = |thread, slots| -> Box<dyn RequestSource> {
+            match ScenarioSource::new(&scenario, spec, thread, slots) {
+                Ok(source) => Box::new(source),
+                Err(why) => unreachable!("it was made before: {why}"),
+            }
+        };
+        return run_as(spec, &source, Some(Arc::clone(&scenario)), observer);
+    }
     if !Mixed::is_needed(spec) {
         let cycle = |_thread, slots| -> Box<dyn RequestSource> {
             Box::new(Cycle::new(&spec.requests, slots))
@@ -188,7 +203,17 @@ pub fn run_with(
     source_of: SourceOf<'_>,
     observer: &mut dyn Observer,
 ) -> Result<LoadResult, LoadError> {
-    let mut thread_specs = thread_specs(spec)?;
+    run_as(spec, source_of, None, observer)
+}
+
+/// The same with users that do a scenario, where there is one.
+fn run_as(
+    spec: &LoadSpec,
+    source_of: SourceOf<'_>,
+    scenario: Option<Arc<Scenario>>,
+    observer: &mut dyn Observer,
+) -> Result<LoadResult, LoadError> {
+    let mut thread_specs = thread_specs(spec, scenario.as_ref())?;
     let mut intervals = intervals_of(spec, &mut thread_specs, observer);
     let shared = Arc::new(RunState::default());
     let ended = AtomicUsize::new(0);
@@ -234,7 +259,11 @@ pub fn run_with(
         let (driver, fallback) = facts.unwrap_or((DriverKind::Epoll, None));
         let totals = counted.iter().map(|of| of.recorder.totals());
         let totals: Option<Vec<_>> = intervals.is_some().then(|| totals.collect());
+        let users = users_of(&counted);
         let (mut report, histogram, trace) = add_up(spec, driver, &windows, counted);
+        if let Some((scenario, users)) = scenario.as_ref().zip(users) {
+            report.scenario = Some(scenario.report(&users, Nanos(report.window_ns)));
+        }
         if let (Some(intervals), Some(totals)) = (&mut intervals, totals) {
             last_intervals(intervals, Nanos(report.window_ns), totals, observer);
         }
@@ -310,8 +339,22 @@ fn last_intervals(
 
 /// What the checks that all threads share have counted and kept.
 fn checked(thread_specs: &[ThreadSpec]) -> (Vec<CheckCount>, Vec<FailedAnswer>) {
-    let checks = thread_specs.first().and_then(|first| first.checks.as_ref());
-    checks.map_or_else(Default::default, |checks| (checks.counts(), checks.kept()))
+    let Some(first) = thread_specs.first() else {
+        return Default::default();
+    };
+    let checks = first.checks.as_ref();
+    let (counts, mut kept) =
+        checks.map_or_else(Default::default, |checks| (checks.counts(), checks.kept()));
+    kept.extend(first.scenario.iter().flat_map(|scenario| scenario.kept()));
+    (counts, kept)
+}
+
+/// What all threads counted of users and their steps.
+fn users_of(counted: &[Counted]) -> Option<ScenarioFigures> {
+    let mut threads = counted.iter().filter_map(|thread| thread.scenario.as_ref());
+    let mut all = threads.next()?.clone();
+    threads.for_each(|thread| all.merge(thread));
+    Some(all)
 }
 
 /// Why connections that are closed after some requests have neither streams nor a pipeline: the others would be cut off.
@@ -319,7 +362,10 @@ const ONE_AT_A_TIME: &str =
     "a connection that carries a limited number of requests carries one at a time";
 
 /// Shares connections and requests out over the threads, the first ones taking the remainder.
-fn thread_specs(spec: &LoadSpec) -> Result<Vec<ThreadSpec>, LoadError> {
+fn thread_specs(
+    spec: &LoadSpec,
+    scenario: Option<&Arc<Scenario>>,
+) -> Result<Vec<ThreadSpec>, LoadError> {
     let wrong = |text: &str| Err(LoadError::Spec(text.to_owned()));
     if spec.in_turns && spec.pace != Pace::default() {
         return wrong("only a closed loop without think time can be driven in turns");
@@ -351,6 +397,8 @@ fn thread_specs(spec: &LoadSpec) -> Result<Vec<ThreadSpec>, LoadError> {
     let secure = secure.map_err(|error| LoadError::Spec(error.to_string()))?;
     let checks = spec.checks.as_ref().map(Checks::new);
     let checks = checks.transpose().map_err(LoadError::Spec)?;
+    let checks = checks.or_else(|| scenario.map(|of| Arc::clone(&of.checks)));
+    let expected_status = expected_status(spec);
     let part = |whole: u64, thread: u32| {
         whole / u64::from(spec.threads)
             + u64::from(u64::from(thread) < whole % u64::from(spec.threads))
@@ -375,7 +423,8 @@ fn thread_specs(spec: &LoadSpec) -> Result<Vec<ThreadSpec>, LoadError> {
         timeout: Nanos(spec.timeout_ns),
         first_timeout: Nanos(spec.timeout_ns).min(worth),
         connecting_max: (CONNECTING_MAX / spec.threads).max(1) as usize,
-        expected_status: spec.expected_status.clone(),
+        expected_status: expected_status.clone(),
+        scenario: scenario.map(Arc::clone),
         queue_max: usize::try_from(part(queue_max, thread)).unwrap_or(usize::MAX),
         timestamps: spec.timestamps,
         trace_max: usize::try_from(part(spec.trace_max, thread)).unwrap_or(usize::MAX),
@@ -387,6 +436,17 @@ fn thread_specs(spec: &LoadSpec) -> Result<Vec<ThreadSpec>, LoadError> {
         readings: None,
     };
     Ok((0..spec.threads).map(thread_spec).collect())
+}
+
+/// Which status codes are expected of each step.
+fn expected_status(spec: &LoadSpec) -> ExpectedStatus {
+    match &spec.scenario {
+        None => ExpectedStatus::new(std::iter::once(spec.expected_status.as_slice())),
+        Some(scenario) => {
+            let steps = scenario.flows.iter().flat_map(|flow| &flow.steps);
+            ExpectedStatus::new(steps.map(|step| step.expected_status.as_slice()))
+        }
+    }
 }
 
 /// Where connections go, in turn.
@@ -664,6 +724,7 @@ fn add_up(
         drain_cut: counted.iter().any(|thread| thread.drain_cut),
         data_ended: counted.iter().any(|thread| thread.data_ended),
         checks: Vec::new(),
+        scenario: None,
         unsent,
     };
     let histogram = all.latency().histogram();
@@ -825,7 +886,7 @@ mod tests {
             requests_max: Some(11),
             ..spec(3, 10)
         };
-        let thread_specs = thread_specs(&limited).unwrap();
+        let thread_specs = thread_specs(&limited, None).unwrap();
         let told = thread_specs.iter().map(|thread_spec| {
             (
                 thread_spec.thread,
@@ -839,14 +900,15 @@ mod tests {
             [(0, 4, 0, 4), (1, 3, 4, 4), (2, 3, 7, 3)]
         );
         assert_eq!(thread_specs[0].timeout, Nanos::from_secs(2));
-        assert_eq!(thread_specs[2].expected_status, [204]);
-        let without_limit = &self::thread_specs(&spec(1, 1)).unwrap()[0];
+        let expected = &thread_specs[2].expected_status;
+        assert!(expected.has(0, 204) && !expected.has(0, 200));
+        let without_limit = &self::thread_specs(&spec(1, 1), None).unwrap()[0];
         assert_eq!(without_limit.requests_max, u64::MAX);
     }
 
     #[test]
     fn connections_of_all_threads_go_to_the_addresses_in_turn() {
-        let ports: Vec<u16> = thread_specs(&spec(2, 7))
+        let ports: Vec<u16> = thread_specs(&spec(2, 7), None)
             .unwrap()
             .iter()
             .flat_map(|thread_spec| {
@@ -858,12 +920,12 @@ mod tests {
 
     #[test]
     fn a_load_without_sense_is_refused_with_the_reason() {
-        let refusal = |spec: &LoadSpec| thread_specs(spec).unwrap_err().to_string();
+        let refusal = |spec: &LoadSpec| thread_specs(spec, None).unwrap_err().to_string();
         for (threads, connections) in [(0, 4), (3, 2)] {
             let said = refusal(&spec(threads, connections));
             assert!(said.contains("at least one connection for each"), "{said}");
         }
-        assert!(thread_specs(&spec(3, 3)).is_ok());
+        assert!(thread_specs(&spec(3, 3), None).is_ok());
         let nothing = LoadSpec {
             requests: Vec::new(),
             ..spec(1, 1)
@@ -937,6 +999,7 @@ mod tests {
             finished,
             arrivals: None,
             drain_cut: false,
+            scenario: None,
             unsent: 0,
             data_ended: false,
             trace: Vec::new(),

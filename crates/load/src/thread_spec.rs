@@ -11,7 +11,9 @@ use prony_engine::ConnectOptions;
 use prony_record::Timestamps;
 
 use crate::checks::Checks;
+use crate::expected::ExpectedStatus;
 use crate::interval::ThreadReading;
+use crate::scenario::compiled::Scenario;
 use crate::secure::SecureTarget;
 
 /// State that the caller and all threads of a run share.
@@ -63,8 +65,10 @@ pub struct ThreadSpec {
     pub first_timeout: Nanos,
     /// Connections that it opens at the same time.
     pub connecting_max: usize,
-    /// Status codes that are expected; empty: 200 to 399.
-    pub expected_status: Vec<u16>,
+    /// Status codes that are expected of each step.
+    pub expected_status: ExpectedStatus,
+    /// What users do; `None`: requests have nothing to do with each other.
+    pub scenario: Option<Arc<Scenario>>,
     /// Most arrivals that wait for a slot.
     pub queue_max: usize,
     /// Where arrival times come from.

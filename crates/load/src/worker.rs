@@ -21,8 +21,9 @@ use crate::origin::{Times, arrived};
 use crate::pace::Schedule;
 use crate::protocol::{Answered, Progress, Protocol, Reuse};
 use crate::recorder::{Answer, Phases, Recorder};
+use crate::scenario::figures::ScenarioFigures;
 use crate::slots::{Due, Slots};
-use crate::source::{Next, RequestSource};
+use crate::source::{EndedRequest, Next, RequestSource, UserTurn};
 use crate::thread_spec::ThreadSpec;
 use crate::trace::Trace;
 use crate::window::{LoadPhase, Window};
@@ -66,6 +67,21 @@ pub struct Outstanding {
     first_byte: Option<Instant>,
     /// The request itself asked for the connection to be closed.
     closes: bool,
+    /// The step of a scenario that it is.
+    step: u16,
+}
+
+/// What a slot does when it is ready for its next request, by the pace and the source: chosen once.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum WhenReady {
+    /// It sends at once.
+    Sends,
+    /// It waits first.
+    Thinks,
+    /// It takes an arrival that waits, or waits for one.
+    TakesArrival,
+    /// Its user goes on, or another takes the slot.
+    AsksUser,
 }
 
 impl Outstanding {
@@ -110,6 +126,7 @@ pub struct Worker {
     pub(crate) open: RefCell<Option<Open>>,
     pub(crate) trace: RefCell<Trace>,
     think: Nanos,
+    pub(crate) when_ready: WhenReady,
     pub(crate) requests_left: Cell<u64>,
     pub(crate) outstanding: Cell<usize>,
     pub(crate) connections_open: Cell<usize>,
@@ -164,7 +181,14 @@ impl Worker {
             thread_spec.threads,
         );
         let open = schedule.map(|schedule| Open::new(schedule, begin));
+        let when_ready = match spec.pace {
+            _ if source.has_users() => WhenReady::AsksUser,
+            Pace::Closed { think_ns: 0 } => WhenReady::Sends,
+            Pace::Closed { .. } => WhenReady::Thinks,
+            _ => WhenReady::TakesArrival,
+        };
         Worker {
+            when_ready,
             connected_last: Cell::new(handle.now()),
             handle,
             recorder: RefCell::new(recorder),
@@ -232,16 +256,29 @@ impl Worker {
         !self.given_up.get() && now < self.window.borrow().end() + self.thread_spec.timeout
     }
 
+    /// Whether a user may send its next request at `now`.
+    fn may_go_on(&self, now: Instant) -> bool {
+        !self.given_up.get() && self.phase(now) != LoadPhase::Drain
+    }
+
+    /// Whether there are users that go on.
+    fn has_users(&self, now: Instant) -> bool {
+        let has_users = self.when_ready == WhenReady::AsksUser;
+        has_users && self.may_go_on(now) && self.source.borrow().users() > 0
+    }
+
     /// Whether a connection that is gone is to be opened again at `now`.
     pub(crate) fn wants_connections(&self, now: Instant) -> bool {
         if !self.is_open() {
-            return self.may_start(now);
+            return self.may_start(now) || self.has_users(now);
         }
         // An open load lasts for the whole window, whether or not it has another arrival; without an end, as long as
         // it has one.
         let end = self.window.borrow().end();
         let lasts = self.may_draw() && now < end && end < Instant::NEVER;
-        lasts || self.draws() || (self.slots.borrow().waiting() > 0 && self.may_drain(now))
+        let has_arrivals =
+            self.draws() || (self.slots.borrow().waiting() > 0 && self.may_drain(now));
+        lasts || has_arrivals || self.has_users(now)
     }
 
     /// Whether nothing is outstanding and nothing more will be sent.
@@ -301,17 +338,80 @@ impl Worker {
     /// Makes `slot` ready for another request at `now`.
     pub(crate) fn ready(&self, slot: usize, now: Instant) {
         self.states.borrow_mut()[slot].ready = now;
-        if self.is_open() {
-            if self.may_drain(now) {
-                let waited = self.slots.borrow_mut().ready(slot);
-                if let Some(due) = waited {
-                    self.send(slot, due, now);
+        match self.when_ready {
+            WhenReady::Sends => self.send_next(slot, now, now),
+            WhenReady::Thinks => self.think_until(slot, now + self.pause_of(slot)),
+            WhenReady::TakesArrival => self.take_waiting(slot, now),
+            WhenReady::AsksUser => self.ask_user(slot, now),
+        }
+    }
+
+    /// Makes `slot` send the arrival that waits longest, or wait for one.
+    fn take_waiting(&self, slot: usize, now: Instant) {
+        if self.may_drain(now) {
+            let waited = self.slots.borrow_mut().ready(slot);
+            if let Some(due) = waited {
+                self.send(slot, due, now);
+            }
+        }
+    }
+
+    /// Makes the user in `slot` go on, or gives the slot to another.
+    fn ask_user(&self, slot: usize, now: Instant) {
+        let turn = self.source.borrow().turn(slot);
+        match turn {
+            UserTurn::GoesOn(due) if self.may_go_on(now) => match due > now {
+                true => self.think_until(slot, due),
+                false => self.send_step(slot, due, now),
+            },
+            UserTurn::GoesOn(_) => {
+                self.source.borrow_mut().stopped(slot);
+                if self.is_open() {
+                    self.take_waiting(slot, now);
                 }
             }
-        } else if self.think > Nanos::ZERO {
-            self.think_until(slot, now + self.pause_of(slot));
-        } else {
-            self.send_next(slot, now, now);
+            UserTurn::Free(_) if self.is_open() => self.take_waiting(slot, now),
+            UserTurn::Free(then) if then > now => self.think_until(slot, then),
+            UserTurn::Free(then) => {
+                self.send_next(slot, then.max(self.window.borrow().begin()), now)
+            }
+        }
+    }
+
+    /// Sends the next request of the user in `slot`, which was due at `due`.
+    fn send_step(&self, slot: usize, due: Instant, now: Instant) {
+        if !self.can_send(slot) {
+            return;
+        }
+        // A user that waited for a connection waited for the server; any other wait is the generator's.
+        let has_waited = self.lanes.borrow()[slot / self.depth].served == 0;
+        self.states.borrow_mut()[slot].ready = if has_waited { now } else { due };
+        let due = Due {
+            intended: due,
+            taken_up: due,
+        };
+        self.send(slot, due, now);
+    }
+
+    /// The think time of the user in `slot` has passed. It may have gone on since it was noted.
+    pub(crate) fn user_due(&self, slot: usize, now: Instant) {
+        let turn = self.source.borrow().turn(slot);
+        let (UserTurn::GoesOn(due) | UserTurn::Free(due)) = turn;
+        if due <= now && self.can_send(slot) {
+            self.ask_user(slot, now);
+        }
+    }
+
+    /// The window is over: users that wait for their next request do not go on, and leave their slots to arrivals that wait.
+    pub(crate) fn stop_users(&self, now: Instant) {
+        if self.when_ready != WhenReady::AsksUser {
+            return;
+        }
+        for slot in 0..self.thread_spec.slots() {
+            let turn = self.source.borrow().turn(slot);
+            if matches!(turn, UserTurn::GoesOn(_)) && self.can_send(slot) {
+                self.ask_user(slot, now);
+            }
         }
     }
 
@@ -370,6 +470,7 @@ impl Worker {
                 posted: now,
                 first_byte: None,
                 closes: request.closes,
+                step: request.step,
             });
         }
         let mut lanes = self.lanes.borrow_mut();
@@ -543,7 +644,7 @@ impl Worker {
             return false;
         }
         let times = outstanding.times(submitted, last_byte, processed);
-        if let Some(check) = self.failed_check(&answered, &times) {
+        if let Some(check) = self.failed_check(outstanding.step, &answered, &times) {
             return self.check_failed(slot, check, answered.reuse, outstanding.closes);
         }
         {
@@ -561,14 +662,16 @@ impl Worker {
         let answer = Answer {
             times,
             status: answered.status,
-            expected: self.expects(answered.status),
+            expected: self.expects(outstanding.step, answered.status),
+        };
+        let from = self.recorder.borrow().latency_from();
+        let origin = times.origin(from);
+        let phases = Phases {
+            origin: self.phase(origin),
+            end: self.phase(times.done()),
         };
         {
             let mut recorder = self.recorder.borrow_mut();
-            let phases = Phases {
-                origin: self.phase(times.origin(recorder.latency_from())),
-                end: self.phase(times.done()),
-            };
             recorder.completed(phases, &answer);
             match answered.reuse {
                 Reuse::ClosedByServer if !outstanding.closes => {
@@ -580,7 +683,13 @@ impl Worker {
         }
         let connection = (self.thread_spec.first + index) as u32;
         self.trace.borrow_mut().keep(connection, port, &answer);
-        self.source.borrow_mut().ended(slot, Ok(answered.status));
+        let ended = EndedRequest {
+            outcome: Ok(&answer),
+            origin,
+            phases,
+            at: processed,
+        };
+        self.source.borrow_mut().ended(slot, &ended);
         match answered.reuse {
             Reuse::ClosedByServer | Reuse::Stray | Reuse::Unsent => false,
             Reuse::Yes if is_spent => false,
@@ -589,12 +698,12 @@ impl Worker {
     }
 
     /// The check that an answer fails: of its head and body, or of its time.
-    fn failed_check(&self, answered: &Answered, times: &Times) -> Option<u16> {
+    fn failed_check(&self, step: u16, answered: &Answered, times: &Times) -> Option<u16> {
         let checks = self.thread_spec.checks.as_ref()?;
         let from = self.recorder.borrow().latency_from();
         answered
             .check
-            .or_else(|| checks.too_late(times.latency(from)))
+            .or_else(|| checks.too_late(step, times.latency(from)))
     }
 
     /// Counts an answer that came whole and failed a check; `closes`: its request asked for the connection to be closed. True
@@ -660,15 +769,19 @@ impl Worker {
         self.outstanding.set(self.outstanding.get() - 1);
         let times = outstanding.times(submitted, Arrival::default(), now);
         let kind = if expired { Failure::Timeout } else { failure };
-        {
-            let mut recorder = self.recorder.borrow_mut();
-            let phases = Phases {
-                origin: self.phase(times.origin(recorder.latency_from())),
-                end: self.phase(now),
-            };
-            recorder.failed(phases, kind, now);
-        }
-        self.source.borrow_mut().ended(slot, Err(kind));
+        let origin = times.origin(self.recorder.borrow().latency_from());
+        let phases = Phases {
+            origin: self.phase(origin),
+            end: self.phase(now),
+        };
+        self.recorder.borrow_mut().failed(phases, kind, now);
+        let ended = EndedRequest {
+            outcome: Err(kind),
+            origin,
+            phases,
+            at: now,
+        };
+        self.source.borrow_mut().ended(slot, &ended);
     }
 
     /// Connection `index` is of no more use: what is outstanding on it has failed, each request once.
@@ -709,14 +822,19 @@ impl Worker {
         }
     }
 
-    /// Whether `status` counts as expected.
-    fn expects(&self, status: u16) -> bool {
-        let expected = &self.thread_spec.expected_status;
-        if expected.is_empty() {
-            (200..400).contains(&status)
-        } else {
-            expected.contains(&status)
-        }
+    /// Whether `status` counts as expected of `step`.
+    fn expects(&self, step: u16, status: u16) -> bool {
+        self.thread_spec.expected_status.has(step, status)
+    }
+
+    /// What came of users and their steps; `None` without a scenario.
+    pub(crate) fn finish_source(&self) -> Option<ScenarioFigures> {
+        self.source.borrow_mut().finish()
+    }
+
+    /// The run is cut short while the request of `slot` is outstanding.
+    pub(crate) fn abandon_step(&self, slot: usize, origin: LoadPhase, so_far: Nanos) {
+        self.source.borrow_mut().abandoned(slot, origin, so_far);
     }
 }
 

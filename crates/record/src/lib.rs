@@ -36,6 +36,7 @@ mod profile;
 mod program;
 mod published;
 mod requirement;
+mod scenario;
 mod search;
 mod service;
 mod trial;
@@ -67,6 +68,10 @@ pub use published::{
     CellMetric, Dimension, Measurand, Named, PublishedClaim, PublishedClaims, Stated,
 };
 pub use requirement::RequirementOutcome;
+pub use scenario::{
+    BodyForm, FlowReport, IterationCounts, ScenarioFlow, ScenarioReport, ScenarioSpec,
+    ScenarioStep, StepCounts, StepReport, StepTake, TakeFrom, ThinkTime,
+};
 pub use search::{FindMax, HighestRate, RateSearch, RateSpread, RateStep, StepOutcome};
 pub use service::{Around, CounterReport, Ended, Output, PlannedCounter, PlannedRow};
 pub use trial::{

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Histogram;
 use crate::pace::{LatencyOrigin, Pace, Timestamps};
+use crate::scenario::{ScenarioReport, ScenarioSpec};
 use crate::search::{FindMax, RateSearch};
 
 /// One run of the load generator, resolved: nothing is left to default.
@@ -112,6 +113,10 @@ pub struct LoadSpec {
     /// Requests say `Expect: 100-continue`; their bodies are sent once the server has answered with 100.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub expects_continue: bool,
+    /// What users do: `requests` are its steps, an arrival is a user, and `requests_max` and `queue_max` count users. HTTP/1.1
+    /// without a pipeline only; `None`: requests have nothing to do with each other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<ScenarioSpec>,
 }
 
 /// In which order the requests of a load are sent.
@@ -427,7 +432,7 @@ pub struct LoadReport {
     /// "at least".
     #[serde(default)]
     pub drain_cut: bool,
-    /// Requests that were to be sent (`requests_max`) and were not, because the server could not be reached any more.
+    /// Requests (of a scenario, iterations) that were to be sent (`requests_max`) and were not, because the server could not be reached any more.
     #[serde(default)]
     pub unsent: u64,
     /// The load ended because each row of its data had been used.
@@ -436,6 +441,9 @@ pub struct LoadReport {
     /// The checks of answers, and how often each failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<CheckCount>,
+    /// What came of users and of each of their steps; `None` without a scenario.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<ScenarioReport>,
 }
 
 impl LoadReport {
@@ -491,7 +499,10 @@ impl LoadReport {
                 "scheduled is {}, but sent, waiting and dropped are {}, {} and {}",
                 all.scheduled, all.sent, all.waiting, all.dropped
             )),
-            (None, None) => None,
+            (None, None) => {
+                let whole = [sent, completed, failed, in_flight];
+                self.scenario.as_ref().and_then(|of| of.unbalanced(whole))
+            }
         }
     }
 
@@ -525,7 +536,8 @@ impl LoadReport {
 pub struct Arrivals {
     /// Drawn from the start of the load to the end of the window, warm-up included.
     pub scheduled: u64,
-    /// Handed to the kernel, the drain included. The same as `counts.sent`.
+    /// Handed to the kernel, the drain included. The same as `counts.sent`; of a scenario, whose arrivals are users, the
+    /// iterations begun.
     pub sent: u64,
     /// Still waiting for an idle slot when the run ended: never sent.
     pub waiting: u64,
