@@ -249,7 +249,12 @@ fn resolve(words: &LoadWords) -> anyhow::Result<(LoadSpec, Vec<String>)> {
         data: requests.data,
         cookies: words.identity.cookies,
         expected_status: statuses.unwrap_or_default(),
-        checks: expect::checks(&words.expect)?,
+        checks: match requests.scenario {
+            // Each step has its own.
+            Some(_) => None,
+            None => expect::checks(&words.expect)?,
+        },
+        scenario: requests.scenario,
         driver: crate::driver::chosen()?,
         exact: !words.coalesce,
         latency_from: pace::latency_from(words, &pace),

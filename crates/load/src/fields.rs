@@ -108,7 +108,15 @@ pub fn around_fields(text: &str, change: &dyn Fn(&str) -> String) -> String {
     out
 }
 
-/// The names in braces of a text, in their order, but those of `env`.
+/// Checks that each name in braces of `text` is a field, or among `names`.
+///
+/// # Errors
+/// One that is neither.
+pub fn check_fields(text: &str, names: &[String]) -> Result<(), FieldError> {
+    spans(text.as_bytes(), names).map(|_| ())
+}
+
+/// The names in braces of a text, in their order.
 pub fn names_in(text: &[u8]) -> Vec<&[u8]> {
     let mut names = Vec::new();
     let mut rest = text;

@@ -74,6 +74,8 @@ mod secure;
 #[cfg(test)]
 mod sim_http2_tests;
 #[cfg(test)]
+mod sim_scenario_tests;
+#[cfg(test)]
 mod sim_tests;
 mod slots;
 mod slow;
@@ -85,7 +87,9 @@ mod worker;
 
 pub use checks::{BODY_BYTES_MAX as CHECKED_BODY_BYTES_MAX, Checks, FailedAnswer};
 pub use failure::Failure;
-pub use fields::{FieldError, around_fields, escaped_text, has_fields, names_in, with_environment};
+pub use fields::{
+    FieldError, around_fields, check_fields, escaped_text, has_fields, names_in, with_environment,
+};
 pub use find_max::{find_max, find_max_after, longest_length, usual_length};
 pub use hdr::{IntervalLog, percentiles_text};
 pub use interval::{LoadInterval, LoadTotals};

@@ -800,8 +800,13 @@ fn arrivals(spec: &LoadSpec, counts: &Counts, counted: &[Counted], busy: f64) ->
         return None;
     }
     let mut had_idle = false;
+    let users = users_of(counted);
+    let started = users.as_ref().map(|users| {
+        let flows = users.flows.iter();
+        flows.map(|flow| flow.counts.started).sum()
+    });
     let mut all = Arrivals {
-        sent: counts.sent,
+        sent: started.unwrap_or(counts.sent),
         queue_max: match spec.queue_max {
             0 => QUEUE_MAX,
             limit => limit,
@@ -816,7 +821,14 @@ fn arrivals(spec: &LoadSpec, counts: &Counts, counted: &[Counted], busy: f64) ->
         all.waiting_max += thread.waiting_max;
         had_idle |= thread.had_idle;
     }
-    let ended = counts.completed + counts.failed.total();
+    let ended = match users {
+        None => counts.completed + counts.failed.total(),
+        // How long a user takes is its own matter: what counts is whether it could begin.
+        Some(_) => {
+            let late = all.waiting + all.dropped + counts.sent_in_drain;
+            all.in_window.saturating_sub(late)
+        }
+    };
     let is_short = (ended as f64) < all.in_window as f64 * KEPT_MIN;
     // A loop that spins is always busy: then it is its slots that tell who was waited for.
     let is_generator = if spec.spin { had_idle } else { busy >= BUSY };

@@ -302,6 +302,10 @@ impl Worker {
     }
 
     pub(crate) fn has_idle(&self) -> bool {
+        if self.when_ready == WhenReady::AsksUser {
+            let (all, source) = (self.thread_spec.slots(), self.source.borrow());
+            return source.users() < all && self.connections_open.get() > source.users();
+        }
         let lanes = self.lanes.borrow();
         let mut open = lanes.iter().filter(|lane| lane.stream.is_some());
         open.any(|lane| lane.outstanding < lane.places)

@@ -7,7 +7,7 @@
 mod arrival;
 mod client;
 pub mod cores;
-mod expect;
+pub(crate) mod expect;
 pub(crate) mod fields;
 mod find_max;
 mod folder;
