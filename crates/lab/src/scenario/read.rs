@@ -48,7 +48,7 @@ pub fn scenario(
     }
     let mut flows = Vec::new();
     let mut read = 0;
-    if steps.is_empty() && scenarios.is_empty() && !top.has("step") && !top.has("scenario") {
+    if steps.is_empty() && scenarios.is_empty() {
         top.missing("step", "[[step]]\nname = \"home\"\npath = \"/\"", p);
     } else if scenarios.is_empty() {
         let at = top.span_of("step");
@@ -118,7 +118,7 @@ fn read_flow(
     let weight = table.whole("weight", WEIGHT, p).unwrap_or(1);
     let own = Defaults::read(&mut table, variables, p).or(defaults);
     let steps = table.tables("step", "[[scenario.step]]", p);
-    if steps.is_empty() && !table.has("step") {
+    if steps.is_empty() {
         table.missing(
             "step",
             "[[scenario.step]]\nname = \"home\"\npath = \"/\"",

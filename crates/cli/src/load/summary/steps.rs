@@ -11,6 +11,12 @@ use super::shown;
 /// Width of the names of steps at the most; a longer one moves its line.
 const NAME_MAX: usize = 30;
 
+/// A pace in words, of users in place of requests.
+pub fn of_users(pace: &str) -> String {
+    pace.replace("requests/s", "users/s")
+        .replace("request/s", "user/s")
+}
+
 /// What became of the schedule of users, of which so many a second were drawn.
 pub fn arrivals(
     text: &mut String,
@@ -18,12 +24,12 @@ pub fn arrivals(
     scenario: &ScenarioReport,
     drawn: f64,
 ) -> fmt::Result {
-    let asked = pace::described(&report.pace).unwrap_or_default();
+    let asked = of_users(&pace::described(&report.pace).unwrap_or_default());
     let window = Nanos(report.window_ns);
     let completed = PerSecond::of(scenario.iterations().completed_in_window, window).0;
     writeln!(
         text,
-        "  Asked for {asked} of users; drawn {drawn:.2}/s, iterations completed {completed:.2}/s"
+        "  Asked for {asked}; drawn {drawn:.2}/s, iterations completed {completed:.2}/s"
     )?;
     let Some(arrivals) = &report.arrivals else {
         return Ok(());
