@@ -841,7 +841,8 @@ fn arrivals(spec: &LoadSpec, counts: &Counts, counted: &[Counted], busy: f64) ->
 fn corrected(spec: &LoadSpec, all: &Recorder, length: Nanos) -> Option<LatencyNs> {
     let seen = all.latency().summary();
     let finite = seen.count - seen.infinite;
-    if spec.pace != Pace::default() || finite == 0 {
+    // How often a user was meant to send is not known: its steps differ, and it thinks.
+    if spec.pace != Pace::default() || spec.scenario.is_some() || finite == 0 {
         return None;
     }
     let longest = all.latency().longest();

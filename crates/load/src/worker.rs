@@ -377,7 +377,9 @@ impl Worker {
             UserTurn::Free(_) if self.is_open() => self.take_waiting(slot, now),
             UserTurn::Free(then) if then > now => self.think_until(slot, then),
             UserTurn::Free(then) => {
-                self.send_next(slot, then.max(self.window.borrow().begin()), now)
+                // A connection that was just opened was the server's to wait for.
+                let is_new = self.lanes.borrow()[slot / self.depth].served == 0;
+                self.send_next(slot, if is_new { now } else { then }, now);
             }
         }
     }

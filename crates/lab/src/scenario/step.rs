@@ -247,14 +247,23 @@ fn body(
     (plain.unwrap_or_default(), BodyForm::AsIs)
 }
 
-/// Writes a value of TOML as JSON.
-fn json_of(value: &Value<'_>, out: &mut String, depth: usize, p: &mut Problems) {
+/// Writes a value of TOML, in so many others, as JSON.
+fn json_of(
+    value: &Value<'_>,
+    out: &mut String,
+    (depth, variables): (usize, Variables<'_>),
+    p: &mut Problems,
+) {
     let mut wrong = |why: &str| p.note(Diagnosis::new(value.span(), why));
     if depth > DEPTH_MAX {
         return wrong("this is nested too deeply");
     }
     match value.get_ref() {
-        DeValue::String(text) => out.push_str(&serde_json::Value::from(text.as_ref()).to_string()),
+        DeValue::String(text) => {
+            let text = Spanned::new(value.span(), text.to_string());
+            let text = environment(&text, variables, p).unwrap_or_default();
+            out.push_str(&serde_json::Value::from(text).to_string());
+        }
         DeValue::Boolean(truth) => out.push_str(&truth.to_string()),
         DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
             Ok(number) => out.push_str(&number.to_string()),
@@ -272,7 +281,7 @@ fn json_of(value: &Value<'_>, out: &mut String, depth: usize, p: &mut Problems) 
             out.push('[');
             for (place, item) in items.iter().enumerate() {
                 out.push_str(if place == 0 { "" } else { "," });
-                json_of(item, out, depth + 1, p);
+                json_of(item, out, (depth + 1, variables), p);
             }
             out.push(']');
         }
@@ -282,7 +291,7 @@ fn json_of(value: &Value<'_>, out: &mut String, depth: usize, p: &mut Problems) 
                 out.push_str(if place == 0 { "" } else { "," });
                 out.push_str(&serde_json::Value::from(key.get_ref().as_ref()).to_string());
                 out.push(':');
-                json_of(item, out, depth + 1, p);
+                json_of(item, out, (depth + 1, variables), p);
             }
             out.push('}');
         }

@@ -22,14 +22,18 @@ name = "buy"
 method = "PUT"
 path = "/buy?s={session}"
 headers = { Authorization = "Bearer {token}", accept = "*/*" }
-json = { id = 5, name = "a \"{token}\"", list = [1.5, true, { x = "{ y }" }] }
+json = { id = 5, name = "a \"{token}\"", list = [1.5, true, { x = "{ y }", e = "{env:QUOTED}" }] }
 think = "500ms..2s"
 on_failure = "continue"
 expect.body = "done"
 "#;
 
 fn parsed(text: &str, has_data: bool) -> Result<ScenarioFile, Diagnoses> {
-    let variables = |name: &str| (name == "PASSWORD").then(|| "p&q".to_owned());
+    let variables = |name: &str| match name {
+        "PASSWORD" => Some("p&q".to_owned()),
+        "QUOTED" => Some("\"".to_owned()),
+        _ => None,
+    };
     ScenarioFile::parse(text, &Origin::new("s.toml", "/"), &variables, has_data)
 }
 
@@ -80,9 +84,9 @@ fn a_file_becomes_steps_and_their_requests() {
     accept: */*
     Content-Type: application/json
     authorization: none
-    Content-Length: 69
+    Content-Length: 78
 
-    {"id":5,"list":[1.5,true,{"x":"{ y }"}],"name":"a \"{token}\""}
+    {"id":5,"list":[1.5,true,{"e":"\"","x":"{ y }"}],"name":"a \"{token}\""}
     "#);
 }
 
