@@ -217,6 +217,7 @@ fn resolve(words: &LoadWords) -> anyhow::Result<(LoadSpec, Vec<String>)> {
         );
     }
     let requests = sources::resolve(words)?;
+    require::check_steps(&words.judged, requests.scenario.as_ref())?;
     let (url, replay) = (&requests.url, requests.replay);
     let addresses = addresses(words, url)?;
     let mut targets = addresses.iter().map(|&address| url.target(address));

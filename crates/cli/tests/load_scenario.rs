@@ -343,6 +343,43 @@ fn rows_of_a_csv_are_users() {
 }
 
 #[test]
+fn a_requirement_of_a_step_is_judged_by_its_figures() {
+    let (folder, server) = (folder("scenario-require"), SessionServer::start());
+    fs::write(folder.join("shop.toml"), SHOP).expect("written");
+    let words = [
+        &server.url,
+        "--scenario",
+        "shop.toml",
+        "-c",
+        "1",
+        "-t",
+        "1",
+        "-n",
+        "3",
+    ];
+    let with = |code, requirement| {
+        ended(
+            &folder,
+            code,
+            &[&words[..], &["--require", requirement]].concat(),
+        )
+    };
+    let held = with(0, "order max < 1h");
+    assert!(
+        held.contains("Required:     order max < ") && held.contains(": held: "),
+        "{held}"
+    );
+    let missed = with(1, "login p99 < 1ns");
+    assert!(missed.contains("login p99 < 1ns: missed"), "{missed}");
+    let unknown = with(2, "logout p99 < 1ns");
+    assert!(
+        unknown.contains("no step of that name, but login, list, order"),
+        "{unknown}"
+    );
+    fs::remove_dir_all(folder).expect("removed");
+}
+
+#[test]
 fn several_scenarios_come_by_their_weight() {
     let (folder, server) = (folder("scenario-weights"), SessionServer::start());
     let file = "[[scenario]]\nname = \"often\"\nweight = 9\n[[scenario.step]]\nname = \"a\"\npath = \"/login\"\n\

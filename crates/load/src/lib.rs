@@ -96,7 +96,7 @@ pub use interval::{LoadInterval, LoadTotals};
 pub use latencies::Latencies;
 pub use objective::Objective;
 pub use prony_record::{LoadReport, LoadSpec};
-pub use require::{Requirements, StopConditions};
+pub use require::{LoadRequirement, Requirements, StopConditions};
 pub use run::{LoadError, LoadResult, Observer, SourceOf, run, run_with};
 pub use source::{Cycle, EncodedRequest, EndedRequest, Next, RequestSource, UserTurn};
 pub use trace::RequestTimes;

@@ -15,7 +15,7 @@ mod translation;
 
 use std::ffi::{OsStr, OsString};
 
-use prony_base::typed::requirement::Requirement;
+use prony_load::LoadRequirement;
 
 use scripted::{IN_A_SCRIPT, SCRIPTED};
 use table::{Counterpart, Flag, Tool};
@@ -203,7 +203,7 @@ pub fn expanded(args: Vec<OsString>) -> Result<(Vec<OsString>, Option<String>), 
             all.extend(rest.next());
             continue;
         }
-        match several.filter(|_| text.parse::<Requirement>().is_ok()) {
+        match several.filter(|_| text.parse::<LoadRequirement>().is_ok()) {
             Some(flag) => all.push(flag.into()),
             None => several = None,
         }
