@@ -250,11 +250,7 @@ fn resolve(words: &LoadWords) -> anyhow::Result<(LoadSpec, Vec<String>)> {
         data: requests.data,
         cookies: words.identity.cookies,
         expected_status: statuses.unwrap_or_default(),
-        checks: match requests.scenario {
-            // Each step has its own.
-            Some(_) => None,
-            None => expect::checks(&words.expect)?,
-        },
+        checks: expect::checks(&words.expect, requests.scenario.is_some())?,
         scenario: requests.scenario,
         driver: crate::driver::chosen()?,
         exact: !words.coalesce,

@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | pace | when requests start: closed with or without think time, constant, Poisson, stages, recorded times | `pace.rs` |
 //! | origin | what latency counts from: the intended start, or the submission | `origin.rs` |
-//! | source | what each slot sends ([`RequestSource`]): requests, or the steps of users | `source.rs`, `mixed.rs`, `scenario/` |
+//! | source | what each slot sends ([`RequestSource`]): requests, or users' steps | `source.rs`, `mixed.rs`, `scenario/` |
 //! | protocol | how requests and answers share a connection, in the clear or under TLS | `protocol.rs`, `http1.rs`, `http2.rs`, `secure.rs` |
 //!
 //! ```text
@@ -82,6 +82,7 @@ mod slow;
 mod source;
 mod thread_spec;
 mod trace;
+mod users;
 mod window;
 mod worker;
 

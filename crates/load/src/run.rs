@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -14,25 +13,22 @@ use std::time::Duration;
 use prony_base::{Instant, Nanos, PerSecond, clock};
 use prony_engine::{Config, DriverKind, Handle, Receiver, Sender, mailbox};
 use prony_record::{
-    Arrivals, CheckCount, Counts, Histogram, Http2Report, LatencyNs, LoadReport, LoadSpec,
-    LoadTarget, Pace, QUEUE_MAX, SCHEMA, ThreadCpu, Timestamps, Turn, Turned,
+    Arrivals, CheckCount, Counts, Histogram, Http2Report, LatencyNs, LoadReport, LoadSpec, Pace,
+    QUEUE_MAX, SCHEMA, ThreadCpu, Timestamps, Turn, Turned,
 };
 
-use crate::checks::{Checks, FailedAnswer};
+use crate::checks::FailedAnswer;
 use crate::connection::connect_all;
 use crate::control::{Counted, Turns};
-use crate::expected::ExpectedStatus;
 use crate::failure::Failure;
 use crate::interval::{Intervals, LoadInterval, LoadTotals};
 use crate::mixed::Mixed;
-use crate::pace;
 use crate::recorder::Recorder;
 use crate::scenario::compiled::Scenario;
 use crate::scenario::figures::ScenarioFigures;
 use crate::scenario::source::ScenarioSource;
-use crate::secure::SecureTarget;
 use crate::source::{Cycle, RequestSource};
-use crate::thread_spec::{RunState, ThreadSpec};
+use crate::thread_spec::{RunState, ThreadSpec, thread_specs};
 use crate::trace::RequestTimes;
 use crate::window::Window;
 use crate::worker::Worker;
@@ -40,11 +36,6 @@ use crate::worker::Worker;
 /// Time between two calls of [`Observer::progress`].
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
 
-/// Connections that all threads together open at the same time, so that a usual listen
-/// backlog (128 and more) holds them.
-const CONNECTING_MAX: u32 = 64;
-/// A first attempt to connect may take as long as the run, or this, or the time-out if that is shorter.
-const CONNECTING_MIN: Nanos = Nanos::from_secs(1);
 /// Connections of a thread from which on memory counts for more than a part more of each answer.
 const MANY_CONNECTIONS: usize = 4_000;
 /// An open schedule begins so much after the threads are told, so that none is late for its first arrival.
@@ -213,7 +204,7 @@ fn run_as(
     scenario: Option<Arc<Scenario>>,
     observer: &mut dyn Observer,
 ) -> Result<LoadResult, LoadError> {
-    let mut thread_specs = thread_specs(spec, scenario.as_ref())?;
+    let mut thread_specs = thread_specs(spec, scenario.as_ref()).map_err(LoadError::Spec)?;
     let mut intervals = intervals_of(spec, &mut thread_specs, observer);
     let shared = Arc::new(RunState::default());
     let ended = AtomicUsize::new(0);
@@ -259,11 +250,8 @@ fn run_as(
         let (driver, fallback) = facts.unwrap_or((DriverKind::Epoll, None));
         let totals = counted.iter().map(|of| of.recorder.totals());
         let totals: Option<Vec<_>> = intervals.is_some().then(|| totals.collect());
-        let users = users_of(&counted);
-        let (mut report, histogram, trace) = add_up(spec, driver, &windows, counted);
-        if let Some((scenario, users)) = scenario.as_ref().zip(users) {
-            report.scenario = Some(scenario.report(&users, Nanos(report.window_ns)));
-        }
+        let added = add_up(spec, driver, &windows, counted, scenario.as_deref());
+        let (mut report, histogram, trace) = added;
         if let (Some(intervals), Some(totals)) = (&mut intervals, totals) {
             last_intervals(intervals, Nanos(report.window_ns), totals, observer);
         }
@@ -355,122 +343,6 @@ fn users_of(counted: &[Counted]) -> Option<ScenarioFigures> {
     let mut all = threads.next()?.clone();
     threads.for_each(|thread| all.merge(thread));
     Some(all)
-}
-
-/// Why connections that are closed after some requests have neither streams nor a pipeline: the others would be cut off.
-const ONE_AT_A_TIME: &str =
-    "a connection that carries a limited number of requests carries one at a time";
-
-/// Shares connections and requests out over the threads, the first ones taking the remainder.
-fn thread_specs(
-    spec: &LoadSpec,
-    scenario: Option<&Arc<Scenario>>,
-) -> Result<Vec<ThreadSpec>, LoadError> {
-    let wrong = |text: &str| Err(LoadError::Spec(text.to_owned()));
-    if spec.in_turns && spec.pace != Pace::default() {
-        return wrong("only a closed loop without think time can be driven in turns");
-    }
-    if spec.threads == 0 || spec.connections < spec.threads {
-        return wrong("there must be at least one connection for each thread");
-    }
-    if spec.requests.is_empty() {
-        return wrong("there is no request to send");
-    }
-    match spec.requests_per_connection {
-        Some(0) => return wrong("a connection must carry at least one request"),
-        Some(_) if spec.depth > 1 => return wrong(ONE_AT_A_TIME),
-        _ => {}
-    }
-    pace::check(&spec.pace).map_err(|error| LoadError::Spec(error.to_string()))?;
-    let worth = CONNECTING_MIN.max(Nanos(spec.warmup_ns) + Nanos(spec.duration_ns));
-    let queue_max = match spec.queue_max {
-        0 => QUEUE_MAX,
-        limit => limit,
-    };
-    let addresses = addresses(spec)?;
-    let sources = sources(spec)?;
-    let secure = spec
-        .tls
-        .as_ref()
-        .map(|tls| SecureTarget::new(tls, spec.http2));
-    let secure = secure.transpose();
-    let secure = secure.map_err(|error| LoadError::Spec(error.to_string()))?;
-    let checks = spec.checks.as_ref().map(Checks::new);
-    let checks = checks.transpose().map_err(LoadError::Spec)?;
-    let checks = checks.or_else(|| scenario.map(|of| Arc::clone(&of.checks)));
-    let expected_status = expected_status(spec);
-    let part = |whole: u64, thread: u32| {
-        whole / u64::from(spec.threads)
-            + u64::from(u64::from(thread) < whole % u64::from(spec.threads))
-    };
-    let connections = |thread| part(u64::from(spec.connections), thread) as usize;
-    let thread_spec = |thread| ThreadSpec {
-        thread,
-        threads: spec.threads,
-        connections: connections(thread),
-        depth: spec.depth.max(1) as usize,
-        is_http2: spec.http2,
-        cookies: spec.cookies,
-        checks: checks.clone(),
-        unix: spec.unix.clone(),
-        tunnel: spec.tunnel.clone(),
-        expects_continue: spec.expects_continue,
-        first: (0..thread).map(connections).sum(),
-        requests_max: spec
-            .requests_max
-            .map_or(u64::MAX, |requests| part(requests, thread)),
-        addresses: addresses.clone(),
-        timeout: Nanos(spec.timeout_ns),
-        first_timeout: Nanos(spec.timeout_ns).min(worth),
-        connecting_max: (CONNECTING_MAX / spec.threads).max(1) as usize,
-        expected_status: expected_status.clone(),
-        scenario: scenario.map(Arc::clone),
-        queue_max: usize::try_from(part(queue_max, thread)).unwrap_or(usize::MAX),
-        timestamps: spec.timestamps,
-        trace_max: usize::try_from(part(spec.trace_max, thread)).unwrap_or(usize::MAX),
-        served_max: spec.requests_per_connection.unwrap_or(u64::MAX),
-        sources: sources.clone(),
-        secure: secure
-            .as_ref()
-            .map(|secure| secure.for_thread(connections(thread))),
-        readings: None,
-    };
-    Ok((0..spec.threads).map(thread_spec).collect())
-}
-
-/// Which status codes are expected of each step.
-fn expected_status(spec: &LoadSpec) -> ExpectedStatus {
-    match &spec.scenario {
-        None => ExpectedStatus::new(std::iter::once(spec.expected_status.as_slice())),
-        Some(scenario) => {
-            let steps = scenario.flows.iter().flat_map(|flow| &flow.steps);
-            ExpectedStatus::new(steps.map(|step| step.expected_status.as_slice()))
-        }
-    }
-}
-
-/// Where connections go, in turn.
-fn addresses(spec: &LoadSpec) -> Result<Vec<SocketAddr>, LoadError> {
-    let parse = |target: &LoadTarget| {
-        let wrong = |_| {
-            LoadError::Spec(format!(
-                "`{}` is not an address with a port",
-                target.address
-            ))
-        };
-        target.address.parse().map_err(wrong)
-    };
-    let targets = std::iter::once(&spec.target).chain(&spec.further);
-    targets.map(parse).collect()
-}
-
-/// Where connections come from, in turn.
-fn sources(spec: &LoadSpec) -> Result<Vec<IpAddr>, LoadError> {
-    let parse = |text: &String| {
-        let wrong = |_| LoadError::Spec(format!("`{text}` is not an address to come from"));
-        text.parse().map_err(wrong)
-    };
-    spec.sources.iter().map(parse).collect()
 }
 
 /// Where thousands of answers may come together, they take half as much memory each; larger ones then come in
@@ -666,6 +538,7 @@ fn add_up(
     driver: DriverKind,
     windows: &[Arc<Window>],
     counted: Vec<Counted>,
+    scenario: Option<&Scenario>,
 ) -> (LoadReport, Histogram, Vec<RequestTimes>) {
     let start = windows.first().map_or(Instant::ZERO, |first| first.start());
     let mut all = Recorder::new(start, spec.latency_from);
@@ -724,7 +597,9 @@ fn add_up(
         drain_cut: counted.iter().any(|thread| thread.drain_cut),
         data_ended: counted.iter().any(|thread| thread.data_ended),
         checks: Vec::new(),
-        scenario: None,
+        scenario: scenario
+            .zip(users_of(&counted))
+            .map(|(of, users)| of.report(&users, length)),
         unsent,
     };
     let histogram = all.latency().histogram();
@@ -856,7 +731,7 @@ fn corrected(spec: &LoadSpec, all: &Recorder, length: Nanos) -> Option<LatencyNs
 
 #[cfg(test)]
 mod tests {
-    use prony_record::PreparedRequest;
+    use prony_record::{LoadTarget, PreparedRequest};
 
     use prony_engine::{Arrival, Bracket};
     use prony_record::LatencyOrigin;
@@ -933,7 +808,7 @@ mod tests {
 
     #[test]
     fn a_load_without_sense_is_refused_with_the_reason() {
-        let refusal = |spec: &LoadSpec| thread_specs(spec, None).unwrap_err().to_string();
+        let refusal = |spec: &LoadSpec| thread_specs(spec, None).unwrap_err();
         for (threads, connections) in [(0, 4), (3, 2)] {
             let said = refusal(&spec(threads, connections));
             assert!(said.contains("at least one connection for each"), "{said}");

@@ -21,9 +21,8 @@ use crate::origin::{Times, arrived};
 use crate::pace::Schedule;
 use crate::protocol::{Answered, Progress, Protocol, Reuse};
 use crate::recorder::{Answer, Phases, Recorder};
-use crate::scenario::figures::ScenarioFigures;
 use crate::slots::{Due, Slots};
-use crate::source::{EndedRequest, Next, RequestSource, UserTurn};
+use crate::source::{EndedRequest, Next, RequestSource};
 use crate::thread_spec::ThreadSpec;
 use crate::trace::Trace;
 use crate::window::{LoadPhase, Window};
@@ -40,7 +39,7 @@ pub struct Lane {
     /// How many of its slots the server lets it use.
     places: usize,
     /// Answers received on this connection.
-    served: u64,
+    pub(crate) served: u64,
     /// Requests that are outstanding on it.
     pub(crate) outstanding: usize,
     /// Its task is running, and opens another connection when this one is gone.
@@ -53,7 +52,7 @@ pub struct Lane {
 pub struct SlotState {
     pub outstanding: Option<Outstanding>,
     /// When the slot became ready for its next request.
-    ready: Instant,
+    pub(crate) ready: Instant,
     /// A request of this slot has ended, on this connection or an earlier one.
     has_ended: bool,
 }
@@ -117,7 +116,7 @@ pub struct Worker {
     pub(crate) recorder: RefCell<Recorder>,
     pub(crate) thread_spec: ThreadSpec,
     pub(crate) window: RefCell<Arc<Window>>,
-    source: RefCell<Box<dyn RequestSource>>,
+    pub(crate) source: RefCell<Box<dyn RequestSource>>,
     pub(crate) lanes: RefCell<Vec<Lane>>,
     pub(crate) states: RefCell<Vec<SlotState>>,
     /// Slots of each connection.
@@ -256,17 +255,6 @@ impl Worker {
         !self.given_up.get() && now < self.window.borrow().end() + self.thread_spec.timeout
     }
 
-    /// Whether a user may send its next request at `now`.
-    fn may_go_on(&self, now: Instant) -> bool {
-        !self.given_up.get() && self.phase(now) != LoadPhase::Drain
-    }
-
-    /// Whether there are users that go on.
-    fn has_users(&self, now: Instant) -> bool {
-        let has_users = self.when_ready == WhenReady::AsksUser;
-        has_users && self.may_go_on(now) && self.source.borrow().users() > 0
-    }
-
     /// Whether a connection that is gone is to be opened again at `now`.
     pub(crate) fn wants_connections(&self, now: Instant) -> bool {
         if !self.is_open() {
@@ -351,72 +339,11 @@ impl Worker {
     }
 
     /// Makes `slot` send the arrival that waits longest, or wait for one.
-    fn take_waiting(&self, slot: usize, now: Instant) {
+    pub(crate) fn take_waiting(&self, slot: usize, now: Instant) {
         if self.may_drain(now) {
             let waited = self.slots.borrow_mut().ready(slot);
             if let Some(due) = waited {
                 self.send(slot, due, now);
-            }
-        }
-    }
-
-    /// Makes the user in `slot` go on, or gives the slot to another.
-    fn ask_user(&self, slot: usize, now: Instant) {
-        let turn = self.source.borrow().turn(slot);
-        match turn {
-            UserTurn::GoesOn(due) if self.may_go_on(now) => match due > now {
-                true => self.think_until(slot, due),
-                false => self.send_step(slot, due, now),
-            },
-            UserTurn::GoesOn(_) => {
-                self.source.borrow_mut().stopped(slot);
-                if self.is_open() {
-                    self.take_waiting(slot, now);
-                }
-            }
-            UserTurn::Free(_) if self.is_open() => self.take_waiting(slot, now),
-            UserTurn::Free(then) if then > now => self.think_until(slot, then),
-            UserTurn::Free(then) => {
-                // A connection that was just opened was the server's to wait for.
-                let is_new = self.lanes.borrow()[slot / self.depth].served == 0;
-                self.send_next(slot, if is_new { now } else { then }, now);
-            }
-        }
-    }
-
-    /// Sends the next request of the user in `slot`, which was due at `due`.
-    fn send_step(&self, slot: usize, due: Instant, now: Instant) {
-        if !self.can_send(slot) {
-            return;
-        }
-        // A user that waited for a connection waited for the server; any other wait is the generator's.
-        let has_waited = self.lanes.borrow()[slot / self.depth].served == 0;
-        self.states.borrow_mut()[slot].ready = if has_waited { now } else { due };
-        let due = Due {
-            intended: due,
-            taken_up: due,
-        };
-        self.send(slot, due, now);
-    }
-
-    /// The think time of the user in `slot` has passed. It may have gone on since it was noted.
-    pub(crate) fn user_due(&self, slot: usize, now: Instant) {
-        let turn = self.source.borrow().turn(slot);
-        let (UserTurn::GoesOn(due) | UserTurn::Free(due)) = turn;
-        if due <= now && self.can_send(slot) {
-            self.ask_user(slot, now);
-        }
-    }
-
-    /// The window is over: users that wait for their next request do not go on, and leave their slots to arrivals that wait.
-    pub(crate) fn stop_users(&self, now: Instant) {
-        if self.when_ready != WhenReady::AsksUser {
-            return;
-        }
-        for slot in 0..self.thread_spec.slots() {
-            let turn = self.source.borrow().turn(slot);
-            if matches!(turn, UserTurn::GoesOn(_)) && self.can_send(slot) {
-                self.ask_user(slot, now);
             }
         }
     }
@@ -432,7 +359,7 @@ impl Worker {
         Nanos((u128::from(self.think.0) * slot as u128 / all) as u64)
     }
 
-    fn think_until(&self, slot: usize, due: Instant) {
+    pub(crate) fn think_until(&self, slot: usize, due: Instant) {
         self.slots.borrow_mut().think(slot, due);
         if let Some(waker) = self.scheduler.take() {
             waker.wake();
@@ -831,16 +758,6 @@ impl Worker {
     /// Whether `status` counts as expected of `step`.
     fn expects(&self, step: u16, status: u16) -> bool {
         self.thread_spec.expected_status.has(step, status)
-    }
-
-    /// What came of users and their steps; `None` without a scenario.
-    pub(crate) fn finish_source(&self) -> Option<ScenarioFigures> {
-        self.source.borrow_mut().finish()
-    }
-
-    /// The run is cut short while the request of `slot` is outstanding.
-    pub(crate) fn abandon_step(&self, slot: usize, origin: LoadPhase, so_far: Nanos) {
-        self.source.borrow_mut().abandoned(slot, origin, so_far);
     }
 }
 

@@ -133,19 +133,7 @@ pub fn read_step(
         once: table.truth("once", p).unwrap_or_default(),
         ..ScenarioStep::default()
     };
-    let mut expected_body = None;
-    if let Some(mut table) = table.table("expect", "expect = {…}", p) {
-        step.expected_status = statuses(&mut table, p);
-        let headers = table.texts("headers", p).unwrap_or_default();
-        expected_body = table.text("body", p).map(Spanned::into_inner);
-        let mut checks = expect::read_checks(&mut table, p);
-        checks.headers = headers
-            .iter()
-            .map(|of| expected_header(of.get_ref()))
-            .collect();
-        table.finish(&[], p);
-        step.checks = (checks != AnswerChecks::default()).then_some(checks);
-    }
+    let expected_body = expected(&mut table, &mut step, p);
     table.finish(&UNSUPPORTED, p);
     step.name = name?.into_inner();
     let step = FileStep {
@@ -163,6 +151,26 @@ pub fn read_step(
         ));
     }
     Some(step)
+}
+
+/// Reads `expect` into `step`; returns the body that is expected.
+fn expected(
+    table: &mut Fields<'_, '_>,
+    step: &mut ScenarioStep,
+    p: &mut Problems,
+) -> Option<String> {
+    let mut table = table.table("expect", "expect = {…}", p)?;
+    step.expected_status = statuses(&mut table, p);
+    let headers = table.texts("headers", p).unwrap_or_default();
+    let body = table.text("body", p).map(Spanned::into_inner);
+    let mut checks = expect::read_checks(&mut table, p);
+    checks.headers = headers
+        .iter()
+        .map(|of| expected_header(of.get_ref()))
+        .collect();
+    table.finish(&[], p);
+    step.checks = (checks != AnswerChecks::default()).then_some(checks);
+    body
 }
 
 fn is_name(name: &str) -> bool {
