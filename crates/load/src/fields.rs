@@ -89,7 +89,7 @@ pub fn around_fields(text: &str, change: &dyn Fn(&str) -> String) -> String {
     let mut rest = text;
     let mut from = 0;
     while let Some(at) = rest[from..].find('{').map(|at| from + at) {
-        let begun = rest[at..].as_bytes();
+        let begun = &rest.as_bytes()[at..];
         let is_escape = escaped(begun, &[]);
         let length = match (is_escape, named(&begun[1..], &[])) {
             (Some(name), _) => name.len() + 4,

@@ -911,6 +911,7 @@ mod tests {
             DriverKind::Epoll,
             &[Arc::clone(&window)],
             threads,
+            None,
         );
         assert_eq!((report.threads, report.connections), (2, 7));
         assert_eq!(
@@ -953,6 +954,7 @@ mod tests {
             DriverKind::Epoll,
             &[Arc::clone(&window)],
             threads,
+            None,
         );
         assert_eq!((report.window_ns, report.rate_per_s), (500_000_000, 8.0));
         // A failure is an end, too: 3 answers and a time-out after them are no 6 a second.
@@ -962,6 +964,7 @@ mod tests {
             DriverKind::Epoll,
             &[Arc::clone(&window)],
             threads,
+            None,
         );
         assert_eq!(report.window_ns, 900_000_000);
         // And where the server was waited for in vain, that time counts.
@@ -974,6 +977,7 @@ mod tests {
             DriverKind::Epoll,
             &[Arc::clone(&window)],
             vec![gone],
+            None,
         );
         assert_eq!((report.window_ns, report.unsent), (950_000_000, 7));
     }
@@ -986,9 +990,15 @@ mod tests {
             ..spec(1, 1)
         };
         let said = |threads| {
-            add_up(&asked, DriverKind::Epoll, &[Arc::clone(&window)], threads)
-                .0
-                .timestamps
+            add_up(
+                &asked,
+                DriverKind::Epoll,
+                &[Arc::clone(&window)],
+                threads,
+                None,
+            )
+            .0
+            .timestamps
         };
         let mut stamped = counted(&window, 0, 50, 950);
         assert_eq!(said(vec![counted(&window, 3, 50, 950)]), Timestamps::User);
@@ -1064,6 +1074,7 @@ mod tests {
             DriverKind::Epoll,
             &[Arc::clone(&window)],
             threads,
+            None,
         );
         assert!(balance(&report).is_ok());
         report.counts.completed += 1;

@@ -244,12 +244,8 @@ fn body(
     }
     if let Some(json) = json {
         let mut out = String::new();
-        json_of(json, &mut out, 0, p);
-        let out = Spanned::new(json.span(), out);
-        return (
-            environment(&out, variables, p).unwrap_or_default(),
-            BodyForm::Json,
-        );
+        json_of(json, &mut out, (0, variables), p);
+        return (out, BodyForm::Json);
     }
     let plain = plain.and_then(|plain| environment(&plain, variables, p));
     (plain.unwrap_or_default(), BodyForm::AsIs)
