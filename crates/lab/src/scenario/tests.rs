@@ -75,16 +75,16 @@ fn a_file_becomes_steps_and_their_requests() {
     Accept: application/json
     Content-Type: application/x-www-form-urlencoded
     authorization: none
-    Content-Length: 36
+    Content-Length: 31
 
-    password=p%26q&user=u+{counter}
+    user=u+{counter}&password=p%26q
 
     PUT /buy?s={session} HTTP/1.1
     Host: a:1
     accept: */*
     Content-Type: application/json
     authorization: none
-    Content-Length: 78
+    Content-Length: 72
 
     {"id":5,"list":[1.5,true,{"e":"\"","x":"{ y }"}],"name":"a \"{token}\""}
     "#);

@@ -106,7 +106,7 @@ fn what_cannot_be_translated_is_named() {
             "",
             "--from: `nothing` is none of the tools whose commands are known: wrk, wrk2, hey, ab, oha, h2load, vegeta, curl",
         ),
-        ("locust -f x", "--from: `locust` is none of the tools"),
+        ("siege -c 5", "--from: `siege` is none of the tools"),
         ("wrk -c10", "--from wrk: the command has no URL"),
         (
             "wrk -s x.lua http://x/",
