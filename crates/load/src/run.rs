@@ -13,8 +13,8 @@ use std::time::Duration;
 use prony_base::{Instant, Nanos, PerSecond, clock};
 use prony_engine::{Config, DriverKind, Handle, Receiver, Sender, mailbox};
 use prony_record::{
-    Arrivals, CheckCount, Counts, Histogram, Http2Report, LatencyNs, LoadReport, LoadSpec, Pace,
-    QUEUE_MAX, SCHEMA, ThreadCpu, Timestamps, Turn, Turned,
+    Arrivals, Counts, Histogram, Http2Report, LatencyNs, LoadReport, LoadSpec, Pace, QUEUE_MAX,
+    SCHEMA, ScenarioReport, ThreadCpu, Timestamps, Turn, Turned,
 };
 
 use crate::checks::FailedAnswer;
@@ -252,12 +252,11 @@ fn run_as(
         let totals: Option<Vec<_>> = intervals.is_some().then(|| totals.collect());
         let added = add_up(spec, driver, &windows, counted, scenario.as_deref());
         let (mut report, histogram, trace) = added;
-        if let (Some(intervals), Some(totals)) = (&mut intervals, totals) {
+        if let Some((intervals, totals)) = intervals.as_mut().zip(totals) {
             last_intervals(intervals, Nanos(report.window_ns), totals, observer);
         }
         report.unsent *= u64::from(!interrupted);
-        let (counts, failed_answers) = checked(&thread_specs);
-        report.checks = counts;
+        let failed_answers = checked(&thread_specs, &mut report);
         balance(&report)?;
         Ok(LoadResult {
             report,
@@ -325,16 +324,26 @@ fn last_intervals(
     rest.iter().for_each(|rest| observer.interval(rest));
 }
 
-/// What the checks that all threads share have counted and kept.
-fn checked(thread_specs: &[ThreadSpec]) -> (Vec<CheckCount>, Vec<FailedAnswer>) {
+/// Puts what the checks that all threads share have counted into the report; returns the answers that were kept.
+fn checked(thread_specs: &[ThreadSpec], report: &mut LoadReport) -> Vec<FailedAnswer> {
     let Some(first) = thread_specs.first() else {
-        return Default::default();
+        return Vec::new();
     };
     let checks = first.checks.as_ref();
     let (counts, mut kept) =
         checks.map_or_else(Default::default, |checks| (checks.counts(), checks.kept()));
     kept.extend(first.scenario.iter().flat_map(|scenario| scenario.kept()));
-    (counts, kept)
+    report.checks = counts;
+    kept
+}
+
+/// What came of users in a window of `length`.
+fn scenario_of(
+    scenario: Option<&Scenario>,
+    counted: &[Counted],
+    length: Nanos,
+) -> Option<ScenarioReport> {
+    Some(scenario?.report(&users_of(counted)?, length))
 }
 
 /// What all threads counted of users and their steps.
@@ -547,7 +556,6 @@ fn add_up(
     }
     let threads_cpu: Vec<_> = counted.iter().enumerate().map(cpu_of).collect();
     let coalescing = counted.iter().map(|thread| thread.coalescing).max();
-    let unsent = counted.iter().map(|thread| thread.unsent).sum();
     let length = length_of(spec, windows, &counted, &all);
     let counts = all.counts();
     let latency_ns = all.latency().summary();
@@ -597,10 +605,8 @@ fn add_up(
         drain_cut: counted.iter().any(|thread| thread.drain_cut),
         data_ended: counted.iter().any(|thread| thread.data_ended),
         checks: Vec::new(),
-        scenario: scenario
-            .zip(users_of(&counted))
-            .map(|(of, users)| of.report(&users, length)),
-        unsent,
+        scenario: scenario_of(scenario, &counted, length),
+        unsent: counted.iter().map(|thread| thread.unsent).sum(),
     };
     let histogram = all.latency().histogram();
     let traces = counted.into_iter().map(|thread| thread.trace);

@@ -24,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 mod agreement;
+mod answers;
 mod client;
 mod environment;
 mod histogram;
@@ -42,16 +43,16 @@ mod service;
 mod trial;
 
 pub use agreement::{Agreement, DOWNLOADS, REQUESTS, agreement};
+pub use answers::{AnswerChecks, CheckCount, Failures, LatencyNs, NEVER};
 pub use client::{
     ClientFigures, ClientReport, CountsSign, PeerCounts, PlannedClient, PlannedNetwork, Spread,
 };
 pub use environment::{CodeState, Environment, Fact, Software};
 pub use histogram::Histogram;
 pub use load::{
-    AnswerChecks, Arrivals, CheckCount, Counts, ExpectedAnswer, Failures, GeneratorDelay,
-    GeneratorEvent, Http2Report, LatencyNs, LoadData, LoadReport, LoadSpec, LoadTarget, LoadTls,
-    NEVER, PreparedRequest, QUEUE_MAX, RequestOrder, RowOrder, Slices, SpokenTls, ThreadCpu,
-    TlsReport, Turn, Turned,
+    Arrivals, Counts, ExpectedAnswer, GeneratorDelay, GeneratorEvent, Http2Report, LoadData,
+    LoadReport, LoadSpec, LoadTarget, LoadTls, PreparedRequest, QUEUE_MAX, RequestOrder, RowOrder,
+    Slices, SpokenTls, ThreadCpu, TlsReport, Turn, Turned,
 };
 pub use machine::{MachineCheck, MachineState};
 pub use pace::{LatencyOrigin, Pace, StagePoint, Timestamps};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::load::{AnswerChecks, CheckCount, Failures, LatencyNs};
+use crate::answers::{AnswerChecks, CheckCount, Failures, LatencyNs};
 
 /// What users do. The steps of all flows, one flow after the other, are `requests` of the load, in this order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -5,8 +5,8 @@ use prony_load::scenario::compiled::check_taken_name;
 use prony_load::{check_fields, names_in};
 use toml::Spanned;
 
+use super::file::{FileFlow, FileStep, ScenarioFile, Variables};
 use super::step::{Defaults, read_step};
-use super::{FileFlow, FileStep, ScenarioFile, Variables};
 use crate::diagnosis::Diagnosis;
 use crate::experiment::fields::{Fields, ITEMS_MAX, Problems, document};
 use crate::experiment::words::short;

@@ -10,7 +10,7 @@ use prony_record::{AnswerChecks, BodyForm, ScenarioStep, StepTake, TakeFrom, Thi
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::{FileStep, Variables};
+use super::file::{FileStep, Variables};
 use crate::diagnosis::{Diagnosis, suggest};
 use crate::experiment::expect;
 use crate::experiment::fields::{Fields, Problems, Value, list, text, whole};
