@@ -46,7 +46,7 @@ pub struct LinesFile {
 impl LinesFile {
     /// Opens it for writing, or makes it.
     pub fn create(path: &Path) -> anyhow::Result<LinesFile> {
-        let is_new = !path.exists();
+        let is_new = fs::symlink_metadata(path).is_err();
         let mut options = File::options();
         let opened = options.write(true).create(true).truncate(false).open(path);
         Ok(LinesFile {
