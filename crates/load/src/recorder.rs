@@ -549,6 +549,7 @@ pub fn add_counts(mine: &mut Counts, theirs: &Counts) {
     mine.completed += theirs.completed;
     mine.unexpected_status += theirs.unexpected_status;
     mine.acknowledged += theirs.acknowledged;
+    mine.in_flight += theirs.in_flight;
     mine.drained += theirs.drained;
     mine.drain_failed += theirs.drain_failed;
     mine.abandoned += theirs.abandoned;
