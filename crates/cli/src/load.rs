@@ -224,6 +224,7 @@ fn resolve(words: &LoadWords) -> anyhow::Result<(LoadSpec, Vec<String>)> {
         );
     }
     let requests = sources::resolve(words)?;
+    require::check_steps(&words.judged, requests.scenario.as_ref())?;
     let (url, replay) = (&requests.url, requests.replay);
     let addresses = addresses(words, url)?;
     let mut targets = addresses.iter().map(|&address| url.target(address));
@@ -256,7 +257,8 @@ fn resolve(words: &LoadWords) -> anyhow::Result<(LoadSpec, Vec<String>)> {
         data: requests.data,
         cookies: words.identity.cookies,
         expected_status: statuses.unwrap_or_default(),
-        checks: expect::checks(&words.expect)?,
+        checks: expect::checks(&words.expect, requests.scenario.is_some())?,
+        scenario: requests.scenario,
         driver: crate::driver::chosen()?,
         exact: !words.coalesce,
         latency_from: pace::latency_from(words, &pace),

@@ -82,7 +82,7 @@ impl AnswerFields for AllFields {
     }
 
     fn add(&self, block: &mut Vec<u8>) {
-        if let Some(value) = self.jar.as_ref().and_then(LaneCookies::value) {
+        if let Some(value) = self.jar.as_ref().and_then(LaneCookies::header) {
             block.push(0);
             put_string(block, b"cookie");
             put_string(block, &value);

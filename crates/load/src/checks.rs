@@ -14,7 +14,9 @@ use prony_wire::Headers;
 use regex::bytes::{Regex, RegexBuilder};
 use sha2::{Digest as _, Sha256};
 
+use crate::follow::AnswerFollower;
 use crate::json_check::JsonCheck;
+use crate::source::EncodedRequest;
 use crate::window::{LoadPhase, Window};
 
 /// Most bytes of a body that are held for a check that needs all of it.
@@ -72,9 +74,10 @@ enum Check {
 #[derive(Debug)]
 pub struct Checks {
     checks: Vec<Check>,
-    /// In words, in the order of `checks`, and last the one of time.
+    /// In words, in the order of `checks`, and last the one of time. Of a scenario, those of each step and what it takes.
     names: Vec<String>,
-    within: Nanos,
+    /// Of each step, how long its answer may take, and the number of that check. Without a scenario there is one.
+    within: Box<[(Nanos, u16)]>,
     failed: Vec<AtomicU64>,
     keep_max: usize,
     kept: Mutex<Vec<FailedAnswer>>,
@@ -140,12 +143,13 @@ impl Checks {
         if of.within_ns.is_some() {
             names.push(format!("time up to {within}"));
         }
+        let of_time = names.len().saturating_sub(1) as u16;
         let mut failed = Vec::new();
         failed.resize_with(names.len(), AtomicU64::default);
         Ok(Arc::new(Checks {
             checks,
             names,
-            within,
+            within: Box::new([(within, of_time)]),
             failed,
             keep_max: of.keep_max as usize,
             kept: Mutex::default(),
@@ -155,18 +159,66 @@ impl Checks {
         }))
     }
 
+    /// The checks of all steps of a scenario, which are compiled apart: where each is counted. Of each step its name, its checks, and
+    /// what it takes, in words. Also the number of each step's first check among all.
+    ///
+    /// # Errors
+    /// There are more than can be counted.
+    pub fn of_steps(
+        steps: &[(&str, &Arc<Checks>, Vec<String>)],
+    ) -> Result<(Arc<Checks>, Vec<u16>), String> {
+        let mut names = Vec::new();
+        let mut within = Vec::new();
+        let mut firsts = Vec::new();
+        for (step, checks, takes) in steps {
+            let first = u16::try_from(names.len());
+            let first =
+                first.map_err(|_| "there are more checks than can be counted".to_owned())?;
+            let all = checks.names.iter().chain(takes);
+            names.extend(all.map(|name| format!("{step}: {name}")));
+            let own = checks.within.first().copied();
+            let (longest, number) = own.unwrap_or((Nanos::MAX, 0));
+            within.push((longest, first.saturating_add(number)));
+            firsts.push(first);
+        }
+        let mut failed = Vec::new();
+        failed.resize_with(names.len(), AtomicU64::default);
+        let all = Checks {
+            checks: Vec::new(),
+            names,
+            within: within.into(),
+            failed,
+            keep_max: 0,
+            kept: Mutex::default(),
+            window: OnceLock::new(),
+            observe_max: 0,
+            observed: Mutex::default(),
+        };
+        Ok((Arc::new(all), firsts))
+    }
+
+    /// How many there are, the one of time included.
+    pub fn count_of_checks(&self) -> usize {
+        self.names.len()
+    }
+
     /// A checker of one answer after the other; `None` where only the time is checked.
     pub fn checker(self: &Arc<Checks>) -> Option<Box<AnswerChecker>> {
         if self.checks.is_empty() && self.observe_max == 0 {
             return None;
         }
+        Some(Box::new(self.holding(false)))
+    }
+
+    /// The same, of however many checks. `needs_body`: it is also to hold the body for [`AnswerChecker::held`].
+    pub fn holding(self: &Arc<Checks>, needs_body: bool) -> AnswerChecker {
         let needs = |check: &Check| matches!(check, Check::Regex(_) | Check::Json(_));
         let tail = |check: &Check| match check {
             Check::Contains(finder) => finder.needle().len().saturating_sub(1),
             _ => 0,
         };
-        Some(Box::new(AnswerChecker {
-            holds: match self.checks.iter().any(needs) {
+        AnswerChecker {
+            holds: match needs_body || self.checks.iter().any(needs) {
                 true => BODY_BYTES_MAX,
                 false if self.keep_max > 0 || self.observe_max > 0 => KEPT_BYTES_MAX,
                 false => 0,
@@ -184,7 +236,7 @@ impl Checks {
             body: Vec::new(),
             tail: Vec::new(),
             size: 0,
-        }))
+        }
     }
 
     /// The check that an answer with this status and body fails, in words. Headers and time are not looked at.
@@ -208,10 +260,10 @@ impl Checks {
         let _ = self.window.set(Arc::clone(window));
     }
 
-    /// The check of time, if an answer that took so long fails it.
-    pub fn too_late(&self, latency: Nanos) -> Option<u16> {
-        let number = self.names.len().saturating_sub(1);
-        (latency > self.within).then_some(number as u16)
+    /// The check of time, if an answer to `step` that took so long fails it. Without a scenario the step is 0.
+    pub fn too_late(&self, step: u16, latency: Nanos) -> Option<u16> {
+        let &(within, number) = self.within.get(usize::from(step))?;
+        (latency > within).then_some(number)
     }
 
     /// Counts a failure of the window.
@@ -268,7 +320,7 @@ impl Checks {
         })
     }
 
-    fn keep(&self, number: usize, status: u16, of: &AnswerChecker) {
+    fn keep(&self, check: &str, status: u16, of: &AnswerChecker) {
         let is_measured =
             |window: &Arc<Window>| window.phase(clock::monotonic()) == LoadPhase::Measured;
         if self.keep_max == 0 || !self.window.get().is_none_or(is_measured) {
@@ -277,7 +329,7 @@ impl Checks {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() < self.keep_max {
             kept.push(FailedAnswer {
-                check: self.names[number].clone(),
+                check: check.to_owned(),
                 status,
                 body_bytes: of.size,
                 body: of.body[..of.body.len().min(KEPT_BYTES_MAX)].to_vec(),
@@ -408,7 +460,7 @@ impl AnswerChecker {
         self.observe_end(status);
         let mut both = self.of.checks.iter().zip(&self.found);
         let failed = both.position(|(check, found)| !self.passes(check, *found))?;
-        self.of.keep(failed, status, self);
+        self.keep(&self.of.names[failed], status);
         Some(failed as u16)
     }
 
@@ -443,6 +495,34 @@ impl AnswerChecker {
             answer.body = self.body[..kept].to_vec();
             answer.checks = checks;
         });
+    }
+
+    /// Keeps the answer for looking, where that is asked for: it failed `check`, in words.
+    pub fn keep(&self, check: &str, status: u16) {
+        self.of.keep(check, status, self);
+    }
+
+    /// The body, where all of it is held.
+    pub fn held(&self) -> Option<&[u8]> {
+        (self.body.len() as u64 == self.size).then_some(&self.body)
+    }
+}
+
+impl AnswerFollower for AnswerChecker {
+    fn begin(&mut self, _request: Option<&EncodedRequest>) {
+        AnswerChecker::begin(self);
+    }
+
+    fn head(&mut self, headers: &Headers<'_>) {
+        AnswerChecker::head(self, headers);
+    }
+
+    fn body(&mut self, data: &[u8]) {
+        AnswerChecker::body(self, data);
+    }
+
+    fn end(&mut self, status: u16) -> Option<u16> {
+        AnswerChecker::end(self, status)
     }
 }
 
@@ -617,7 +697,7 @@ mod tests {
             checks.count(failed);
         }
         assert_eq!(
-            (checks.too_late(Nanos(5)), checks.too_late(Nanos(6))),
+            (checks.too_late(0, Nanos(5)), checks.too_late(0, Nanos(6))),
             (None, Some(1))
         );
         checks.count(1);

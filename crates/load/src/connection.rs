@@ -9,11 +9,13 @@ use prony_engine::{Handle, Stream, Task};
 use crate::answer_fields::{AllFields, NoFields};
 use crate::expect::ExpectContinue;
 use crate::failure::Failure;
+use crate::follow::AnswerFollower;
 use crate::http1::Http1;
 use crate::http2::Http2Client;
 use crate::protocol::{Progress, Protocol};
 use crate::reach;
 use crate::recorder::Recorder;
+use crate::scenario::follower::StepFollower;
 use crate::secure::Secure;
 use crate::thread_spec::ThreadSpec;
 use crate::window::LoadPhase;
@@ -75,8 +77,14 @@ async fn open_in_time(
     let is_secure = thread_spec.secure.is_some();
     let checks = thread_spec.checks.as_ref();
     let needs_fields = thread_spec.cookies || checks.is_some_and(|of| of.looks_at_headers());
+    let follower = || -> Option<Box<dyn AnswerFollower>> {
+        if let Some(scenario) = &thread_spec.scenario {
+            return Some(Box::new(StepFollower::new(scenario)));
+        }
+        Some(checks?.checker()?)
+    };
     let http1 = || {
-        let http = Http1::new(thread_spec.cookies, thread_spec.checks.as_ref());
+        let http = Http1::new(thread_spec.cookies, follower());
         http.pipelined(thread_spec.depth > 1)
     };
     let http2 = || {

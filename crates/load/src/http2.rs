@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use prony_engine::SendBuf;
 use prony_wire::http2::{
-    FRAME_BYTES, FRAME_HEAD_BYTES, FrameHead, PREFACE, STREAM_LAST, WINDOW_AT_FIRST, WINDOW_MAX,
-    code, flag, kind, put_frame_head, put_setting, setting, unpadded,
+    FRAME_BYTES, FrameHead, PREFACE, STREAM_LAST, WINDOW_AT_FIRST, WINDOW_MAX, code, flag, kind,
+    put_frame_head, put_setting, setting, unpadded,
 };
 
 use crate::answer_fields::{AnswerFields, NoFields};
@@ -175,21 +175,9 @@ impl<F: AnswerFields> Http2Client<F> {
 
     /// Takes the header of the next frame; false where more bytes are needed.
     fn take_head(&mut self, bytes: &mut &[u8]) -> Result<bool, Failure> {
-        let mut copy = [0; FRAME_HEAD_BYTES];
-        if let (true, Some((head, rest))) = (self.part.is_empty(), bytes.split_first_chunk()) {
-            copy = *head;
-            *bytes = rest;
-        } else {
-            let count = (FRAME_HEAD_BYTES - self.part.len()).min(bytes.len());
-            self.part.extend_from_slice(&bytes[..count]);
-            *bytes = &bytes[count..];
-            if self.part.len() < FRAME_HEAD_BYTES {
-                return Ok(false);
-            }
-            copy.copy_from_slice(&self.part);
-            self.part.clear();
-        }
-        let head = FrameHead::read(copy);
+        let Some(head) = FrameHead::take(&mut self.part, bytes) else {
+            return Ok(false);
+        };
         if head.length > FRAME_BYTES {
             return Err(Failure::Protocol);
         }
@@ -656,6 +644,7 @@ impl<F: AnswerFields> Protocol for Http2Client<F> {
 #[cfg(test)]
 mod tests {
     use prony_wire::Method;
+    use prony_wire::http2::FRAME_HEAD_BYTES;
     use proptest::prelude::*;
 
     use super::*;
@@ -676,6 +665,8 @@ mod tests {
             closes: false,
             http2: Some(hpack::of_http1(&bytes)),
             filled: None,
+            step: 0,
+            user: None,
             bytes: bytes.into(),
         }
     }

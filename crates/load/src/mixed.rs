@@ -268,6 +268,8 @@ impl RequestSource for MixedSource {
                 }
                 Field::Time => decimal(out, clock::unix_nanos() / 1_000_000),
                 Field::Column(place) => out.extend_from_slice(&values[place]),
+                // It is a user's.
+                Field::Cookies => {}
             });
         }
         Next::Send(&self.requests[place])

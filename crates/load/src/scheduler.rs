@@ -10,7 +10,7 @@ use prony_base::Instant;
 use crate::arrivals::ArrivalCounts;
 use crate::slots::{Arrived, Due};
 use crate::window::LoadPhase;
-use crate::worker::Worker;
+use crate::worker::{WhenReady, Worker};
 
 /// Arrivals that are sent before the loop's other tasks have their turn.
 const ARRIVALS_MAX: usize = 256;
@@ -78,10 +78,10 @@ impl Worker {
         for _ in 0..ARRIVALS_MAX {
             let thought = self.slots.borrow_mut().thought(now);
             if let Some((due, index)) = thought {
-                if self.is_open() {
-                    self.ready(index, now);
-                } else {
-                    self.send_next(index, due, now);
+                match self.when_ready {
+                    WhenReady::TakesArrival => self.ready(index, now),
+                    WhenReady::AsksUser => self.user_due(index, now),
+                    WhenReady::Sends | WhenReady::Thinks => self.send_next(index, due, now),
                 }
             } else if let Some(intended) = self.take_arrival(now) {
                 self.arrive(intended, now);

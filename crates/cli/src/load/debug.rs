@@ -32,7 +32,7 @@ pub struct DebugWords {
     pub print_request: bool,
     /// Send so many requests, one after the other, and show each with its answer and what the checks say of it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(EXCHANGES_MAX)),
-        conflicts_with_all = ["print_request", "find_max", "live", "json", "rate", "stages", "think", "replay", "requests", "warmup"])]
+        conflicts_with_all = ["print_request", "scenario", "find_max", "live", "json", "rate", "stages", "think", "replay", "requests", "warmup"])]
     pub debug: Option<u32>,
 }
 

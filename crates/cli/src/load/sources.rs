@@ -1,22 +1,24 @@
 //! What `prony load` sends: URLs that are typed, a file of requests, and a data file for their fields.
 
+use std::env;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use prony_base::counted;
+use prony_lab::scenario::ScenarioFile;
 use prony_load::prepare::{LoadUrl, RequestParts, prepare};
 use prony_load::requests::{
     ListError, ListedContext, ListedRequest, RequestFormat, RequestList, body_of, from_environment,
     read, usual_method,
 };
 use prony_load::{escaped_text, has_fields};
-use prony_record::{LoadData, Pace, PreparedRequest, RequestOrder, RowOrder};
+use prony_record::{LoadData, Pace, PreparedRequest, RequestOrder, RowOrder, ScenarioSpec};
 
-use super::identity;
 use super::source_words::{DataOrderWord, OrderWord};
 use super::words::LoadWords;
+use super::{expect, identity};
 
 /// Bytes of a file of requests that its format is recognised by.
 const START_BYTES: usize = 64 << 10;
@@ -36,6 +38,8 @@ pub struct Requests {
     pub has_fields: bool,
     /// The data file.
     pub data: Option<LoadData>,
+    /// What users do, whose steps they are.
+    pub scenario: Option<ScenarioSpec>,
     /// When they start, where a log says it.
     pub replay: Option<Pace>,
     /// What the user has to know of them, a line each.
@@ -44,9 +48,10 @@ pub struct Requests {
 
 /// The requests of the words.
 pub fn resolve(words: &LoadWords) -> anyhow::Result<Requests> {
-    let mut requests = match &words.source.requests_file {
-        None => typed(words)?,
-        Some(file) => listed(words, file)?,
+    let mut requests = match (&words.source.requests_file, &words.source.scenario) {
+        (None, None) => typed(words)?,
+        (Some(file), _) => listed(words, file)?,
+        (None, Some(file)) => steps(words, file)?,
     };
     requests.data = words.source.data.as_ref().map(|path| LoadData {
         path: path.clone(),
@@ -69,6 +74,7 @@ pub fn resolve(words: &LoadWords) -> anyhow::Result<Requests> {
             "--order in-turn sends each request as often as the others, but the file gives weights: leave one of them out"
         ),
         Some(OrderWord::InTurn) => RequestOrder::InTurn,
+        None if requests.scenario.is_some() => RequestOrder::BySlot,
         None if is_weighted => RequestOrder::Random,
         None if requests.all.len() > 1 => RequestOrder::InTurn,
         None => RequestOrder::BySlot,
@@ -126,6 +132,31 @@ fn typed(words: &LoadWords) -> anyhow::Result<Requests> {
     Ok(requests)
 }
 
+/// The steps of a scenario.
+fn steps(words: &LoadWords, file: &Path) -> anyhow::Result<Requests> {
+    let variables = |name: &str| env::var(name).ok();
+    let has_data = words.source.data.is_some();
+    let scenario = ScenarioFile::load(file, &variables, has_data)?;
+    let url = match (base(words, "--scenario")?, &scenario.url) {
+        (Some(url), _) => url,
+        (None, Some(url)) => LoadUrl::parse(url)?,
+        (None, None) => bail!(
+            "{}: it does not say where to: add `url = \"http://HOST:PORT\"`, or name it before --scenario",
+            file.display()
+        ),
+    };
+    let mut requests = empty(url);
+    requests.all = scenario.requests(&requests.url.authority, &headers(words)?)?;
+    let mut spec = scenario.spec();
+    let kept_max = expect::kept_max(&words.expect)?;
+    let steps = spec.flows.iter_mut().flat_map(|flow| &mut flow.steps);
+    for step in steps.filter(|_| kept_max > 0) {
+        step.checks.get_or_insert_default().keep_max = kept_max;
+    }
+    requests.scenario = Some(spec);
+    Ok(requests)
+}
+
 fn empty(url: LoadUrl) -> Requests {
     Requests {
         url,
@@ -134,6 +165,7 @@ fn empty(url: LoadUrl) -> Requests {
         sequence: Vec::new(),
         has_fields: false,
         data: None,
+        scenario: None,
         replay: None,
         notes: Vec::new(),
     }
@@ -154,7 +186,7 @@ fn listed(words: &LoadWords, file: &Path) -> anyhow::Result<Requests> {
             place(file, words.source.format, error.line())
         ),
     })?;
-    let base = base(words)?;
+    let base = base(words, "--requests-file")?;
     let typed = headers(words)?;
     let at = |one: &ListedRequest| place(file, Some(format), Some(one.line));
     let mut requests: Option<Requests> = None;
@@ -199,17 +231,17 @@ fn place(file: &Path, format: Option<RequestFormat>, line: Option<u64>) -> Strin
 }
 
 /// Where the requests of a file go, where it is typed.
-fn base(words: &LoadWords) -> anyhow::Result<Option<LoadUrl>> {
+fn base(words: &LoadWords, flag: &str) -> anyhow::Result<Option<LoadUrl>> {
     let [text] = &words.urls[..] else {
         if words.urls.is_empty() {
             return Ok(None);
         }
-        bail!("with --requests-file the URL says where to: give one, or none");
+        bail!("with {flag} the URL says where to: give one, or none");
     };
     let url = LoadUrl::parse(text)?;
     if url.path != "/" {
         bail!(
-            "with --requests-file the URL says where to, and the file which paths: leave out `{}`",
+            "with {flag} the URL says where to, and the file which paths: leave out `{}`",
             url.path
         );
     }

@@ -7,7 +7,7 @@
 mod arrival;
 mod client;
 pub mod cores;
-mod expect;
+pub(crate) mod expect;
 pub(crate) mod fields;
 mod files;
 mod find_max;

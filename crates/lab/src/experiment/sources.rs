@@ -366,7 +366,7 @@ fn check_fields(text: &Spanned<String>, has_data: bool, p: &mut Problems) {
     }
     // With the random number of old experiments, which knew no escape.
     let plain = plain(text.get_ref()).replace("{random}", "");
-    if let Err(why) = prony_load::check_fields(plain.as_bytes()) {
+    if let Err(why) = prony_load::check_fields(&plain, &[]) {
         p.note(Diagnosis::new(text.span(), why.to_string()));
     }
 }

@@ -79,6 +79,17 @@ impl Spoken {
         }
     }
 
+    /// The setting that asks for several requests at once, and how many, on connections that carry a limited number of
+    /// requests and so one at a time.
+    pub fn contradiction(&self) -> Option<((&'static str, u32), u64)> {
+        let requests = self.requests_per_connection?;
+        let name = match self.is_http2 {
+            true => STREAMS,
+            false => PIPELINE,
+        };
+        (self.depth > 1).then_some(((name, self.depth), requests))
+    }
+
     /// Whether it is what wrk does: plain HTTP/1.1, one request after another on connections that are kept.
     pub fn is_plain(&self) -> bool {
         !self.is_secure

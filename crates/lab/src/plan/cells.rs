@@ -9,7 +9,7 @@ use toml::Spanned;
 
 use super::options::{CELLS_MAX, PlanError};
 use super::{client, program, topology};
-use crate::experiment::spoken;
+use crate::experiment::spoken::{self, Spoken};
 use crate::experiment::types::{Written, is_listed};
 use crate::experiment::{
     Connections, Exclusion, Experiment, Parts, Row, Setting, THREADS, Workload,
@@ -64,7 +64,18 @@ pub fn candidates(inputs: &CellInputs<'_>) -> Result<Vec<Cell>, PlanError> {
                 let excluded = |e| excludes(e, &cell, size, &written);
                 // A subject that a setting does not concern has one cell, not one a value.
                 let left_out = inputs.experiment.exclude.iter().any(excluded);
-                if !left_out && seen.insert(cell.id.clone()) {
+                if left_out {
+                    continue;
+                }
+                if let Some((depth, requests)) = Spoken::of(&cell).contradiction() {
+                    let cell = cell.id;
+                    return Err(PlanError::OneAtATime {
+                        cell,
+                        depth,
+                        requests,
+                    });
+                }
+                if seen.insert(cell.id.clone()) {
                     cells.push(cell);
                 }
                 if cells.len() > CELLS_MAX {
