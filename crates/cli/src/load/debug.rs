@@ -28,7 +28,7 @@ const SHOWN_MAX: usize = 1_024;
 #[command(next_help_heading = "Looking at requests")]
 pub struct DebugWords {
     /// Print the first request as it is sent, and send nothing; of HTTP/2 its fields
-    #[arg(long, conflicts_with_all = ["find_max", "live", "json"])]
+    #[arg(long, conflicts_with_all = ["scenario", "find_max", "live", "json"])]
     pub print_request: bool,
     /// Send so many requests, one after the other, and show each with its answer and what the checks say of it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(EXCHANGES_MAX)),
