@@ -57,7 +57,7 @@ pub fn run(words: &LoadWords, streams: &mut Streams<'_>) -> anyhow::Result<Endin
         return debug::print_request(&spec, streams);
     }
     if let Some(count) = words.debug.debug {
-        return debug::exchanges(&spec, count, streams);
+        return debug::exchanges(&spec, count, words.allow_failures, streams);
     }
     if let Some(crowded) = crowded(words.threads) {
         writeln!(streams.err, "prony: {crowded}")?;

@@ -59,11 +59,15 @@ impl Rendering {
 
     /// How a command ends whose answer rests on these records.
     pub fn ending(&self) -> Ending {
-        match self.verdict {
-            Verdict::Invalid => Ending::Invalid,
-            _ if !self.missed.is_empty() => Ending::Failed,
-            _ => Ending::Done,
-        }
+        ending(self.verdict, self.missed.is_empty())
+    }
+}
+
+fn ending(verdict: Verdict, are_met: bool) -> Ending {
+    match (verdict, are_met) {
+        (Verdict::Invalid, _) => Ending::Invalid,
+        (_, false) => Ending::Failed,
+        (_, true) => Ending::Done,
     }
 }
 
@@ -150,10 +154,8 @@ fn beside(packed: &Path, words: &ReportWords, streams: &mut Streams<'_>) -> anyh
         rendered.answer_txt,
         words.dir.display()
     )?;
-    Ok(match verdict {
-        Verdict::Invalid => Ending::Invalid,
-        _ => Ending::Done,
-    })
+    let are_met = rendered.required.iter().all(|of| of.outcome.held);
+    Ok(ending(verdict, are_met))
 }
 
 fn of_dir(words: &ReportWords, dir: &Path, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
@@ -168,10 +170,9 @@ fn of_dir(words: &ReportWords, dir: &Path, streams: &mut Streams<'_>) -> anyhow:
         let (run, verdict) = read(dir)?;
         let text = prony_report::export(&run, export(format));
         streams.out.write_all(text.as_bytes())?;
-        return Ok(match verdict {
-            Verdict::Invalid => Ending::Invalid,
-            _ => Ending::Done,
-        });
+        let required = prony_report::required::planned(&run);
+        let are_met = required.iter().all(|of| of.outcome.held);
+        return Ok(ending(verdict, are_met));
     }
     if let Some(file) = &words.experiment
         && !republish(dir, file, streams)?

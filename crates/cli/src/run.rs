@@ -440,7 +440,7 @@ fn searches(plan: &Plan) -> impl Iterator<Item = String> {
 /// The plan of the run in `dir`, which must be of this experiment and these options.
 /// It is not made anew: limits such as free memory may have moved since.
 fn resumed(dir: &Path, experiment: &Experiment, options: &plan::Options) -> anyhow::Result<Plan> {
-    let plan = store::read(dir)?.plan;
+    let mut plan = store::read(dir)?.plan;
     if plan.experiment_sha256 != experiment.sha256 {
         bail!(
             "{} holds a run of another experiment, or of another version of this one",
@@ -449,14 +449,17 @@ fn resumed(dir: &Path, experiment: &Experiment, options: &plan::Options) -> anyh
     }
     for workload in &experiment.workloads {
         let name = workload.name.get_ref();
-        let mut planned = plan.workloads.iter().filter(|w| w.name == *name);
+        let planned = plan.workloads.iter_mut().filter(|w| w.name == *name);
         let now = workload.source.as_ref().map(|source| &source.planned);
-        let is_other = |w: &prony_record::PlannedWorkload| !same_source(w.source.as_ref(), now);
-        if planned.any(is_other) {
-            bail!(
-                "{} holds a run with other requests of `{name}`: a file that they are in was changed since",
-                dir.display()
-            );
+        for workload in planned {
+            if !same_source(workload.source.as_ref(), now) {
+                bail!(
+                    "{} holds a run with other requests of `{name}`: a file that they are in was changed since",
+                    dir.display()
+                );
+            }
+            // The folder may have been moved.
+            workload.source = now.cloned();
         }
     }
     // A run of before this word was kept is resumed with it, too.

@@ -162,7 +162,7 @@ fn a_file_of_requests_is_named_by_its_digest_and_one_that_is_wrong_is_not_measur
     let said = common::text(&output.stderr);
     let measured = trial(&folder);
     assert_eq!(measured["outcome"]["kind"], "measured", "{said}{measured}");
-    let mut paths: BTreeSet<String> = heads.lock().expect("no panic").iter().map(line).collect();
+    let mut paths: BTreeSet<String> = heads.lock().expect("no panic").iter().map(|head| line(head)).collect();
     assert!(
         paths.remove("HEAD /a/1"),
         "whether it answers HEAD is checked, too"
@@ -208,7 +208,7 @@ fn a_file_of_requests_is_named_by_its_digest_and_one_that_is_wrong_is_not_measur
 }
 
 /// `GET /a/1`.
-fn line(head: &String) -> String {
+fn line(head: &str) -> String {
     let line = head.lines().next().unwrap_or_default();
     line.trim_end_matches(" HTTP/1.1").to_owned()
 }

@@ -58,10 +58,10 @@ pub fn verify(subject: &Subject<'_>, seed: u64) -> Vec<CheckResult> {
         Ok(asked) => asked,
         Err(error) => return vec![must(REQUESTS, Err(error))],
     };
-    let Some(first) = asked.first() else {
+    if asked.is_empty() {
         let none = "there is no request, or the data file has no row";
         return vec![must(REQUESTS, Err(none.to_owned()))];
-    };
+    }
     let mut checks = must_checks(subject, &asked);
     if subject.is_http2 {
         let timeout = must_timeout(subject.workload);
@@ -74,19 +74,32 @@ pub fn verify(subject: &Subject<'_>, seed: u64) -> Vec<CheckResult> {
         // What a request without the cookies of those before it is answered says nothing.
         return checks;
     }
-    let (kept, reused) = keep_alive(subject, &asked);
+    // Of a source, whatever may change something is sent once: a server may take a key once.
+    let again: Vec<VerifyRequest> = asked
+        .into_iter()
+        .filter(|one| subject.workload.source.is_none() || is_safe(&one.request.method))
+        .collect();
+    let Some(first) = again.first() else {
+        return checks;
+    };
+    let (kept, reused) = keep_alive(subject, &again);
     let stop = !reused.passed;
     checks.push(reused);
     if stop {
         return checks;
     }
     checks.push(capability("keep-alive", kept));
-    checks.push(capability("pipelining", pipelining(subject, &asked)));
-    checks.push(capability("split", split(subject, &asked)));
+    checks.push(capability("pipelining", pipelining(subject, &again)));
+    checks.push(capability("split", split(subject, &again)));
     if first.request.method == "GET" {
         checks.push(capability("head", head(subject, first)));
     }
     checks
+}
+
+/// Whether a request of this method changes nothing (RFC 9110, 9.2.1), so that it may be sent again.
+fn is_safe(method: &str) -> bool {
+    matches!(method, "GET" | "HEAD" | "OPTIONS")
 }
 
 /// Whether the subject answers `GET path` with 200: the sign `http` of readiness.

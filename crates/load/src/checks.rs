@@ -197,6 +197,11 @@ impl Checks {
         Ok((Arc::new(all), firsts))
     }
 
+    /// Whether failed answers are kept for looking.
+    pub fn keeps(&self) -> bool {
+        self.keep_max > 0
+    }
+
     /// How many there are, the one of time included.
     pub fn count_of_checks(&self) -> usize {
         self.names.len()

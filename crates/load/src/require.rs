@@ -92,7 +92,8 @@ fn figure_of_step(figure: RequiredFigure, step: &StepReport) -> f64 {
 /// What came of a requirement of a step.
 fn outcome_of_step(step: &str, what: &Requirement, report: &LoadReport) -> RequirementOutcome {
     let steps = report.scenario.iter().flat_map(|scenario| &scenario.steps);
-    let found = steps.into_iter().find(|of| of.name == step);
+    let is_it = |of: &&StepReport| of.name == step || format!("{}: {}", of.flow, of.name) == step;
+    let found = steps.into_iter().find(is_it);
     let value = found.map_or(f64::NAN, |found| figure_of_step(what.figure, found));
     let none = ToldInterval {
         of: "",

@@ -715,6 +715,7 @@ fn arrivals(spec: &LoadSpec, counts: &Counts, counted: &[Counted], busy: f64) ->
         all.in_window += thread.in_window;
         all.waiting += thread.waiting;
         all.dropped += thread.dropped;
+        all.dropped_in_window += thread.dropped_in_window;
         all.waiting_max += thread.waiting_max;
         had_idle |= thread.had_idle;
     }
@@ -722,7 +723,7 @@ fn arrivals(spec: &LoadSpec, counts: &Counts, counted: &[Counted], busy: f64) ->
         None => counts.completed + counts.failed.total(),
         // How long a user takes is its own matter: what counts is whether it could begin.
         Some(_) => {
-            let late = all.waiting + all.dropped + counts.sent_in_drain;
+            let late = all.waiting + all.dropped_in_window + counts.sent_in_drain;
             all.in_window.saturating_sub(late)
         }
     };
@@ -1055,6 +1056,7 @@ mod tests {
                 in_window: 100,
                 waiting: 3,
                 dropped: 2,
+                dropped_in_window: 2,
                 waiting_max: 9,
                 had_idle,
             }),

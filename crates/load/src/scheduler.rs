@@ -31,6 +31,7 @@ impl Worker {
             in_window: open.in_window,
             waiting: waiting.len() as u64,
             dropped: slots.dropped(),
+            dropped_in_window: open.dropped_in_window,
             waiting_max: slots.waiting_max() as u64,
             had_idle: self.had_idle.get(),
         })
@@ -131,6 +132,9 @@ impl Worker {
             Arrived::Dropped => {
                 let origin = self.phase(intended);
                 self.recorder.borrow_mut().unanswered(origin);
+                if let Some(open) = self.open.borrow_mut().as_mut() {
+                    open.dropped_in_window += u64::from(origin == LoadPhase::Measured);
+                }
             }
         }
     }

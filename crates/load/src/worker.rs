@@ -264,9 +264,10 @@ impl Worker {
         // it has one.
         let end = self.window.borrow().end();
         let lasts = self.may_draw() && now < end && end < Instant::NEVER;
-        let has_arrivals =
-            self.draws() || (self.slots.borrow().waiting() > 0 && self.may_drain(now));
-        lasts || has_arrivals || self.has_users(now)
+        lasts
+            || self.draws()
+            || (self.slots.borrow().waiting() > 0 && self.may_drain(now))
+            || self.has_users(now)
     }
 
     /// Whether nothing is outstanding and nothing more will be sent.

@@ -502,6 +502,9 @@ pub struct Arrivals {
     pub waiting: u64,
     /// Found the queue at its limit: never sent.
     pub dropped: u64,
+    /// Of those, drawn in the window.
+    #[serde(default)]
+    pub dropped_in_window: u64,
     /// Drawn in the window.
     pub in_window: u64,
     /// Most that waited at the same time, over all threads at most.

@@ -8,7 +8,7 @@
 
 use prony_base::typed::requirement::{RequiredFigure, Requirement};
 use prony_findings::{Case, Records, measure};
-use prony_record::{LoadReport, PlannedWorkload, RequirementOutcome, Trial};
+use prony_record::{LoadReport, NEVER, PlannedWorkload, RequirementOutcome, Trial};
 use prony_stats::{BLOCKS_INTERVAL_MIN, Ratio, quantile, summarise};
 use serde::Serialize;
 
@@ -104,7 +104,7 @@ fn value(run: &Run, trial: &Trial, figure: RequiredFigure) -> Option<f64> {
         RequiredFigure::Mean if all.infinite > 0 => Some(INFINITE),
         RequiredFigure::Mean => Some(all.mean),
         RequiredFigure::Max => Some(all.max as f64),
-        RequiredFigure::Percentile(percent) => Some(percentile(run, trial, load, percent)),
+        RequiredFigure::Percentile(percent) => percentile(run, trial, load, percent),
     }
 }
 
@@ -122,17 +122,32 @@ fn errors(load: &LoadReport) -> Option<f64> {
     (ended > 0).then(|| (measure::errors(load) + never) as f64 / ended as f64)
 }
 
-/// A percentile of all requests, of which the histogram has those that ended.
-fn percentile(run: &Run, trial: &Trial, load: &LoadReport, percent: f64) -> f64 {
+/// A percentile of all requests, of which the histogram has those that ended; where there is no histogram, one of those that the
+/// load itself has said.
+fn percentile(run: &Run, trial: &Trial, load: &LoadReport, percent: f64) -> Option<f64> {
     let all = &load.latency_ns;
     let ended = all.count - all.infinite;
     let share = percent / 100.0 * all.count as f64 / ended.max(1) as f64;
     // Within rounding of 1 is all that ended.
     if ended == 0 || share > 1.0 + f64::EPSILON * 8.0 {
-        return INFINITE;
+        return Some(INFINITE);
     }
-    let found = stored(run, trial).and_then(|histogram| quantile(histogram, share.min(1.0)));
-    found.map_or(INFINITE, |ns| ns.0.min(all.max) as f64)
+    if let Some(histogram) = stored(run, trial) {
+        return quantile(histogram, share.min(1.0)).map(|ns| ns.0.min(all.max) as f64);
+    }
+    let said = [
+        (50.0, all.p50),
+        (75.0, all.p75),
+        (90.0, all.p90),
+        (99.0, all.p99),
+        (99.9, all.p99_9),
+        (99.99, all.p99_99),
+    ];
+    let found = said.iter().find(|(of, _)| *of == percent);
+    found.map(|&(_, ns)| match ns {
+        NEVER => INFINITE,
+        ns => ns as f64,
+    })
 }
 
 /// Of the values of the blocks.

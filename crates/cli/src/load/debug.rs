@@ -23,16 +23,35 @@ const EXCHANGES_MAX: u32 = 1_000;
 /// Bytes of a body that are shown.
 const SHOWN_MAX: usize = 1_024;
 
+/// What is of a load, and would be left out without a word.
+const WITHOUT: [&str; WITHOUT_COUNT] = [
+    "scenario",
+    "find_max",
+    "live",
+    "json",
+    "json_lines",
+    "hgrm",
+    "hdr_log",
+    "metrics",
+    "html",
+    "seconds",
+    "trace",
+    "keep_failed",
+    "require",
+    "stop_on",
+];
+const WITHOUT_COUNT: usize = 14;
+
 /// Words about looking at single requests.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Looking at requests")]
 pub struct DebugWords {
     /// Print the first request as it is sent, and send nothing; of HTTP/2 its fields
-    #[arg(long, conflicts_with_all = ["scenario", "find_max", "live", "json"])]
+    #[arg(long, conflicts_with_all = WITHOUT)]
     pub print_request: bool,
     /// Send so many requests, one after the other, and show each with its answer and what the checks say of it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(EXCHANGES_MAX)),
-        conflicts_with_all = ["print_request", "scenario", "find_max", "live", "json", "rate", "stages", "think", "replay", "requests", "warmup"])]
+        conflicts_with_all = WITHOUT, conflicts_with_all = ["print_request", "rate", "stages", "think", "replay", "requests", "warmup"])]
     pub debug: Option<u32>,
 }
 
@@ -66,7 +85,12 @@ fn split(request: &[u8]) -> (&[u8], &[u8]) {
 }
 
 /// Sends `count` requests of `spec` one by one, and shows them.
-pub fn exchanges(spec: &LoadSpec, count: u32, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+pub fn exchanges(
+    spec: &LoadSpec,
+    count: u32,
+    allows_failures: bool,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Ending> {
     let spec = LoadSpec {
         threads: 1,
         connections: 1,
@@ -94,13 +118,21 @@ pub fn exchanges(spec: &LoadSpec, count: u32, streams: &mut Streams<'_>) -> anyh
         let text = exchange(&spec, number, &request, answer);
         streams.out.write_all(text.as_bytes())?;
         if let (Some(cookies), Some(answer)) = (&mut cookies, answer) {
-            let set = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("set-cookie");
-            let values = answer.fields.iter().filter(set);
-            values.for_each(|(_, value)| cookies.set(value.as_bytes()));
+            let of = |wanted: &'static str| {
+                let mut fields = answer.fields.iter();
+                move || fields.find(|(name, _)| name.eq_ignore_ascii_case(wanted))
+            };
+            std::iter::from_fn(of("set-cookie"))
+                .for_each(|(_, value)| cookies.set(value.as_bytes()));
+            // The cookies are the connection's.
+            let is_over = |(_, value): (&str, &str)| value.eq_ignore_ascii_case("close");
+            if std::iter::from_fn(of("connection")).any(|(name, value)| is_over((name, value))) {
+                cookies.clear();
+            }
         }
     }
     writeln!(streams.out, "{}", summed_up(&outcome))?;
-    Ok(ending::of(&outcome, false))
+    Ok(ending::of(&outcome, allows_failures))
 }
 
 /// What came of all requests.
@@ -148,11 +180,14 @@ fn exchange(
         answer.status, answer.whole_after
     );
     for (name, value) in &answer.fields {
-        let _ = writeln!(text, "< {name}: {value}");
+        let _ = writeln!(text, "< {}: {}", harmless(name), harmless(value));
     }
     let _ = writeln!(text, "< ");
     text.push_str(&shown(&answer.body, answer.body_bytes));
-    let body = request.expect.as_ref().and_then(|of| of.body.as_ref());
+    // Of a longer body only the beginning is here.
+    let is_whole = answer.body_bytes == answer.body.len() as u64;
+    let body = request.expect.as_ref().filter(|_| is_whole);
+    let body = body.and_then(|of| of.body.as_ref());
     let is_expected =
         body.map(|body| ("the body that is expected".to_owned(), *body == answer.body));
     for (check, passed) in answer.checks.iter().cloned().chain(is_expected) {
@@ -165,18 +200,7 @@ fn exchange(
 /// The beginning of a body, of which there are so many bytes; nothing of an empty one.
 fn shown(body: &[u8], bytes: u64) -> String {
     let start = &body[..body.len().min(SHOWN_MAX)];
-    let mut text = String::from_utf8_lossy(start).into_owned();
-    // What a server sends must not steer the terminal.
-    text = text
-        .chars()
-        .map(|c| {
-            if c.is_control() && !"\n\r\t".contains(c) {
-                '�'
-            } else {
-                c
-            }
-        })
-        .collect();
+    let mut text = harmless(&String::from_utf8_lossy(start));
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
@@ -184,6 +208,15 @@ fn shown(body: &[u8], bytes: u64) -> String {
         let _ = writeln!(text, "… {} in all", counted(bytes, "byte"));
     }
     text
+}
+
+/// What a server sends must not steer the terminal.
+fn harmless(text: &str) -> String {
+    let of = |c: char| match c.is_control() && !"\n\r\t".contains(c) {
+        true => '�',
+        false => c,
+    };
+    text.chars().map(of).collect()
 }
 
 /// Shows nothing; ends the load where the user interrupts it.

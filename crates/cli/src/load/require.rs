@@ -36,11 +36,25 @@ fn load_requirement(text: &str) -> Result<LoadRequirement, String> {
 /// The steps that requirements name must be there.
 pub fn check_steps(words: &JudgedWords, scenario: Option<&ScenarioSpec>) -> anyhow::Result<()> {
     let flows = scenario.iter().flat_map(|scenario| &scenario.flows);
-    let steps = flows.flat_map(|flow| &flow.steps);
-    let names: Vec<&str> = steps.map(|step| step.name.as_str()).collect();
+    let steps: Vec<(&str, &str)> = flows
+        .flat_map(|flow| flow.steps.iter().map(|step| (&*flow.name, &*step.name)))
+        .collect();
+    let names: Vec<&str> = steps.iter().map(|&(_, step)| step).collect();
     let required = words.require.iter().filter_map(|of| of.step.as_deref());
     for step in required {
-        if !names.contains(&step) {
+        let same: Vec<&str> = steps
+            .iter()
+            .filter(|of| of.1 == step)
+            .map(|of| of.0)
+            .collect();
+        if let [flow, _, ..] = same[..] {
+            bail!(
+                "--require '{step} …': the scenarios {} have a step of that name: write '{flow}: {step} …'",
+                same.join(", ")
+            );
+        }
+        let is_whole = |of: &&(&str, &str)| format!("{}: {}", of.0, of.1) == step;
+        if same.is_empty() && !steps.iter().any(|of| is_whole(&of)) {
             bail!(
                 "--require '{step} …': {}",
                 match names.is_empty() {

@@ -649,6 +649,7 @@ mod tests {
             sent: 10_020,
             waiting: 100,
             dropped: 20,
+            dropped_in_window: 20,
             in_window: 10_140,
             waiting_max: 2_000,
             queue_max: 2_000,

@@ -28,7 +28,8 @@ impl StepFollower {
     pub fn new(scenario: &Arc<Scenario>) -> StepFollower {
         let checkers = scenario.steps.iter().map(|step| {
             let needs_body = step.takes.iter().any(|take| take.needs_body());
-            let is_needed = needs_body || step.checks.count_of_checks() > 0;
+            let is_looked_at = step.checks.count_of_checks() > 0 || step.checks.keeps();
+            let is_needed = needs_body || is_looked_at;
             is_needed.then(|| step.checks.holding(needs_body))
         });
         let takes = scenario.steps.iter().map(|step| step.takes.len());

@@ -197,10 +197,25 @@ impl ScenarioSource {
     /// A failed step, or one that lacks a value, has ended the iteration.
     fn abandon(&mut self, slot: usize, flow: usize, then: Instant) {
         self.figures.flows[flow].counts.abandoned += 1;
-        // Its next iteration begins as its first one did.
-        self.users[slot].did_once[flow] = false;
-        self.users[slot].memory.borrow_mut().clear();
+        self.forget(slot);
         self.free(slot, then);
+    }
+
+    /// The next iteration of the user in `slot` begins as its first one did, whichever its flow: they share cookies and values.
+    fn forget(&mut self, slot: usize) {
+        self.users[slot].did_once.fill(false);
+        self.users[slot].memory.borrow_mut().clear();
+    }
+
+    /// Whether some flow of the user in `slot` would begin behind its steps that are done once, and with one that lacks what they
+    /// took.
+    fn lacks_what_it_took(&self, slot: usize) -> bool {
+        let flows = self.scenario.flows.iter().enumerate();
+        let mut begun = flows.filter(|&(flow, _)| self.users[slot].did_once[flow]);
+        begun.any(|(flow, own)| {
+            let first = self.next_step(slot, flow, own.first);
+            first.is_some_and(|step| self.lacks(slot, step))
+        })
     }
 
     fn think(&mut self, think: ThinkTime) -> Nanos {
@@ -263,6 +278,9 @@ impl RequestSource for ScenarioSource {
                 figures.duration.record(done.since(began));
             }
             self.users[slot].did_once[flow] = true;
+            if self.scenario.keeps && self.lacks_what_it_took(slot) {
+                self.forget(slot);
+            }
             return self.free(slot, due);
         };
         if self.lacks(slot, next) {

@@ -34,7 +34,7 @@ pub fn arrivals(
     let Some(arrivals) = &report.arrivals else {
         return Ok(());
     };
-    let late = arrivals.waiting + arrivals.dropped + report.counts.sent_in_drain;
+    let late = arrivals.waiting + arrivals.dropped_in_window + report.counts.sent_in_drain;
     if arrivals.generator_short {
         writeln!(
             text,
