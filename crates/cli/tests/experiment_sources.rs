@@ -162,7 +162,12 @@ fn a_file_of_requests_is_named_by_its_digest_and_one_that_is_wrong_is_not_measur
     let said = common::text(&output.stderr);
     let measured = trial(&folder);
     assert_eq!(measured["outcome"]["kind"], "measured", "{said}{measured}");
-    let mut paths: BTreeSet<String> = heads.lock().expect("no panic").iter().map(|head| line(head)).collect();
+    let mut paths: BTreeSet<String> = heads
+        .lock()
+        .expect("no panic")
+        .iter()
+        .map(|head| line(head))
+        .collect();
     assert!(
         paths.remove("HEAD /a/1"),
         "whether it answers HEAD is checked, too"

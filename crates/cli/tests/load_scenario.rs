@@ -412,6 +412,12 @@ fn several_scenarios_come_by_their_weight() {
         started(&first, 1)
     );
     assert_eq!(started(&report(&folder, 0, &words), 1), started(&first, 1));
+    // Both have a step of that name.
+    let required = |of: &'static str| [&words[..], &["--require", of]].concat();
+    let said = ended(&folder, 2, &required("a errors < 1%"));
+    assert!(said.contains("'often: a …'"), "{said}");
+    let said = ended(&folder, 0, &required("rarely: a errors < 1%"));
+    assert!(said.contains("rarely: a errors < 1%"), "{said}");
     fs::remove_dir_all(folder).expect("removed");
 }
 

@@ -589,6 +589,25 @@ fn a_step_that_is_done_once_is_done_again_only_after_a_failure() {
     );
 }
 
+/// The second step takes the token anew, and does not find it: the next iteration has none, and logs in.
+#[test]
+fn what_was_taken_once_and_is_gone_is_taken_again() {
+    let mut steps = shop();
+    steps.truncate(2);
+    steps[0].0.once = true;
+    let again = steps[0].0.takes.clone();
+    steps[1].0.goes_on = true;
+    steps[1].0.takes = again;
+    let users = Users {
+        steps,
+        connections: 2,
+        ..Users::default()
+    };
+    let done = play(1, users, SessionServer::default());
+    assert_eq!(done.report.iterations().completed, 20);
+    assert_eq!((done.seen("/login"), done.seen("/list")), (20, 20));
+}
+
 #[test]
 fn a_warm_up_is_apart_of_each_step() {
     let users = Users {
