@@ -215,7 +215,7 @@ impl Checks {
         Some(Box::new(self.holding(false)))
     }
 
-    /// The same, of however many checks. `needs_body`: it is also to hold the body for [`AnswerChecker::held`].
+    /// The same, of however many checks. `needs_body`: it is also to hold the body for `AnswerChecker::held`.
     pub fn holding(self: &Arc<Checks>, needs_body: bool) -> AnswerChecker {
         let needs = |check: &Check| matches!(check, Check::Regex(_) | Check::Json(_));
         let tail = |check: &Check| match check {
