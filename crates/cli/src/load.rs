@@ -1,5 +1,6 @@
 //! `prony load`: drive one URL.
 
+mod answer_words;
 mod debug;
 mod ending;
 mod expect;
@@ -256,6 +257,7 @@ fn resolve(words: &LoadWords) -> anyhow::Result<(LoadSpec, Vec<String>)> {
         has_fields: requests.has_fields,
         data: requests.data,
         cookies: words.identity.cookies,
+        follow_max: words.answers.follow,
         expected_status: statuses.unwrap_or_default(),
         checks: expect::checks(&words.expect, requests.scenario.is_some())?,
         scenario: requests.scenario,

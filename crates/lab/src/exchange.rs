@@ -98,6 +98,8 @@ pub struct Answer {
     pub content_length: Option<u64>,
     /// Its `Set-Cookie`s, in order.
     pub cookies: Vec<Vec<u8>>,
+    /// Its `Location`.
+    pub location: Option<Vec<u8>>,
     /// Bytes of its head as they came.
     pub head_bytes: u64,
     /// Bytes of its body.
@@ -235,6 +237,7 @@ impl BlockingConnection {
                     answer.keep_alive = head.keep_alive;
                     let cookies = head.headers.get_all("set-cookie");
                     answer.cookies = cookies.map(<[u8]>::to_vec).collect();
+                    answer.location = head.headers.get("location").map(<[u8]>::to_vec);
                     answer.content_type = field("content-type");
                     answer.content_length =
                         field("content-length").and_then(|text| text.trim().parse().ok());

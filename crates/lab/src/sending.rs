@@ -44,6 +44,8 @@ pub struct SentSource {
     pub data: Option<LoadData>,
     /// Whether connections keep cookies.
     pub cookies: bool,
+    /// Redirects that are followed in a row; `None`: none are.
+    pub follow_max: Option<u32>,
     /// Format of the file, where they are from one.
     pub format: String,
     /// Files that are bodies of requests.
@@ -64,6 +66,7 @@ impl SentSource {
             has_fields: self.has_fields,
             data: self.data,
             cookies: self.cookies,
+            follow_max: self.follow_max,
             ..spec
         }
     }
@@ -136,6 +139,7 @@ pub fn of_source(
     sent.has_fields |= source.data.is_some();
     sent.order = source.order;
     sent.cookies = source.cookies;
+    sent.follow_max = Some(source.follow).filter(|count| *count > 0);
     sent.data = source.data.as_ref().map(|file| LoadData {
         path: Path::new(&source.dir).join(&file.path),
         order: source.data_order,

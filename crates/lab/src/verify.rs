@@ -11,7 +11,7 @@
 use std::time::{Duration, Instant};
 
 use prony_base::{Nanos, Random, counted};
-use prony_load::{Checks, LaneCookies};
+use prony_load::{Checks, LaneCookies, LedRequest};
 use prony_record::{CheckLevel, CheckResult, PlannedWorkload, PreparedRequest};
 use prony_wire::Method;
 
@@ -70,8 +70,8 @@ pub fn verify(subject: &Subject<'_>, seed: u64) -> Vec<CheckResult> {
     if failed_must(&checks).is_some() {
         return checks;
     }
-    if subject.sent.cookies {
-        // What a request without the cookies of those before it is answered says nothing.
+    if subject.sent.cookies || subject.sent.follow_max.is_some() {
+        // What a request without the cookies of those before it is answered says nothing, nor does a redirect alone.
         return checks;
     }
     // Of a source, whatever may change something is sent once: a server may take a key once.
@@ -191,12 +191,14 @@ fn must_checks(subject: &Subject<'_>, asked: &[VerifyRequest]) -> Vec<CheckResul
         if !answers.is_empty() && workload.source.is_some() && begun.elapsed() > timeout {
             break;
         }
-        let answer = match subject.sent.cookies {
-            true => ask_with_cookies(subject, &mut kept, &one.request),
-            false => subject
-                .connect(timeout)
-                .and_then(|mut connection| ask(&mut connection, &one.request)),
-        };
+        let answer = led(subject, &one.request, |request| {
+            match subject.sent.cookies {
+                true => ask_with_cookies(subject, &mut kept, request),
+                false => subject
+                    .connect(timeout)
+                    .and_then(|mut connection| ask(&mut connection, request)),
+            }
+        });
         match answer {
             Ok(answer) => answers.push((one, answer)),
             Err(error) => return vec![must("answer", Err(format!("{error}{}", one.said)))],
@@ -236,6 +238,28 @@ fn extent(sent: usize, count: u64) -> String {
             counted(count, "request")
         ),
     }
+}
+
+/// The answer to `request`, or to the last of those that redirects lead to where they are followed.
+fn led(
+    subject: &Subject<'_>,
+    request: &PreparedRequest,
+    mut ask: impl FnMut(&PreparedRequest) -> Result<Answer, String>,
+) -> Result<Answer, String> {
+    let mut answer = ask(request)?;
+    let Some(hops_max) = subject.sent.follow_max else {
+        return Ok(answer);
+    };
+    let is_secure = subject.to.trust.is_some();
+    let mut chain = LedRequest::new(request, hops_max, is_secure, subject.sent.cookies);
+    while let Some(next) = chain.next(
+        answer.status,
+        answer.location.as_deref(),
+        !answer.cookies.is_empty(),
+    )? {
+        answer = ask(&next)?;
+    }
+    Ok(answer)
 }
 
 /// A connection that is kept, with its cookies.

@@ -3,9 +3,9 @@
 
 use prony_wire::http2::{FieldDecoder, put_string};
 
-use crate::checks::AnswerChecker;
 use crate::cookies::LaneCookies;
 use crate::failure::Failure;
+use crate::follow::AnswerFollower;
 
 /// Reads the fields of answers, and adds to those of requests.
 pub trait AnswerFields {
@@ -19,7 +19,7 @@ pub trait AnswerFields {
     fn answered(
         &mut self,
         block: &[u8],
-        checker: Option<&mut AnswerChecker>,
+        checker: Option<&mut (dyn AnswerFollower + 'static)>,
     ) -> Result<(), Failure>;
 
     /// Appends fields to those of a request.
@@ -34,7 +34,11 @@ impl AnswerFields for NoFields {
     const ADDS: bool = false;
 
     #[inline]
-    fn answered(&mut self, _: &[u8], _: Option<&mut AnswerChecker>) -> Result<(), Failure> {
+    fn answered(
+        &mut self,
+        _: &[u8],
+        _: Option<&mut (dyn AnswerFollower + 'static)>,
+    ) -> Result<(), Failure> {
         Ok(())
     }
 
@@ -66,7 +70,7 @@ impl AnswerFields for AllFields {
     fn answered(
         &mut self,
         block: &[u8],
-        mut checker: Option<&mut AnswerChecker>,
+        mut checker: Option<&mut (dyn AnswerFollower + 'static)>,
     ) -> Result<(), Failure> {
         let jar = &mut self.jar;
         // A block has a limit of its own, so that the list needs none.
@@ -138,13 +142,13 @@ mod tests {
         for (value, passes) in [(None, true), (Some("a/b"), true), (Some("a"), false)] {
             let checks = Checks::new(&checks(value)).unwrap();
             let mut checker = checks.checker().unwrap();
-            checker.begin();
+            checker.begin(None);
             let block = head(&[("content-type", "a/b")]);
             let mut fields = AllFields::new(false);
             assert_eq!(fields.answered(&block, Some(&mut *checker)), Ok(()));
             assert_eq!(checker.end(200).is_none(), passes, "{value:?}");
             // Of the answer before nothing is left.
-            checker.begin();
+            checker.begin(None);
             assert!(checker.end(200).is_some());
         }
     }

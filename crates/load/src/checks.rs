@@ -9,13 +9,14 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use memchr::memmem::Finder;
 use prony_base::{Instant, Nanos, clock};
-use prony_record::{AnswerChecks, CheckCount};
+use prony_record::{AnswerChecks, CheckCount, PreparedRequest};
 use prony_wire::Headers;
 use regex::bytes::{Regex, RegexBuilder};
 use sha2::{Digest as _, Sha256};
 
-use crate::follow::AnswerFollower;
+use crate::follow::{AnswerEnd, AnswerFollower};
 use crate::json_check::JsonCheck;
+use crate::redirect::chain::RedirectFault;
 use crate::source::EncodedRequest;
 use crate::window::{LoadPhase, Window};
 
@@ -40,8 +41,10 @@ pub struct FailedAnswer {
 }
 
 /// An answer as it came, kept for looking.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ObservedAnswer {
+    /// The request that it answers, as HTTP/1.1 has it, with its fields filled in, but without cookies that its connection adds.
+    pub request: PreparedRequest,
     /// Its status; 0: none came.
     pub status: u16,
     /// The fields of its head, in order; of HTTP/2 as they are decoded.
@@ -76,6 +79,8 @@ pub struct Checks {
     checks: Vec<Check>,
     /// In words, in the order of `checks`, and last the one of time. Of a scenario, those of each step and what it takes.
     names: Vec<String>,
+    /// The number of the first that says why a redirect is not followed; 0: none are.
+    first_fault: u16,
     /// Of each step, how long its answer may take, and the number of that check. Without a scenario there is one.
     within: Box<[(Nanos, u16)]>,
     failed: Vec<AtomicU64>,
@@ -92,6 +97,10 @@ impl Checks {
     /// # Errors
     /// What one of them says that it cannot.
     pub fn new(of: &AnswerChecks) -> Result<Arc<Checks>, String> {
+        Checks::compiled(of).map(Arc::new)
+    }
+
+    fn compiled(of: &AnswerChecks) -> Result<Checks, String> {
         let mut checks = Vec::new();
         let mut names = Vec::new();
         let mut add = |name: String, check: Check| {
@@ -146,8 +155,9 @@ impl Checks {
         let of_time = names.len().saturating_sub(1) as u16;
         let mut failed = Vec::new();
         failed.resize_with(names.len(), AtomicU64::default);
-        Ok(Arc::new(Checks {
+        Ok(Checks {
             checks,
+            first_fault: 0,
             names,
             within: Box::new([(within, of_time)]),
             failed,
@@ -156,7 +166,29 @@ impl Checks {
             window: OnceLock::new(),
             observe_max: of.observe_max as usize,
             observed: Mutex::default(),
-        }))
+        })
+    }
+
+    /// The same of a load that follows redirects, with those that say why one is not followed.
+    ///
+    /// # Errors
+    /// Those of [`Checks::new`].
+    pub fn following(of: &AnswerChecks, hops_max: u32) -> Result<Arc<Checks>, String> {
+        let mut checks = Checks::compiled(of)?;
+        checks.add_faults(hops_max);
+        Ok(Arc::new(checks))
+    }
+
+    fn add_faults(&mut self, hops_max: u32) {
+        self.first_fault = self.names.len() as u16;
+        self.names.extend(RedirectFault::names(hops_max));
+        self.failed
+            .resize_with(self.names.len(), AtomicU64::default);
+    }
+
+    /// The number of the first check that says why a redirect is not followed.
+    pub fn first_fault(&self) -> u16 {
+        self.first_fault
     }
 
     /// The checks of all steps of a scenario, which are compiled apart: where each is counted. Of each step its name, its checks, and
@@ -166,6 +198,7 @@ impl Checks {
     /// There are more than can be counted.
     pub fn of_steps(
         steps: &[(&str, &Arc<Checks>, Vec<String>)],
+        follow_max: Option<u32>,
     ) -> Result<(Arc<Checks>, Vec<u16>), String> {
         let mut names = Vec::new();
         let mut within = Vec::new();
@@ -183,8 +216,9 @@ impl Checks {
         }
         let mut failed = Vec::new();
         failed.resize_with(names.len(), AtomicU64::default);
-        let all = Checks {
+        let mut all = Checks {
             checks: Vec::new(),
+            first_fault: 0,
             names,
             within: within.into(),
             failed,
@@ -194,6 +228,9 @@ impl Checks {
             observe_max: 0,
             observed: Mutex::default(),
         };
+        if let Some(hops_max) = follow_max {
+            all.add_faults(hops_max);
+        }
         Ok((Arc::new(all), firsts))
     }
 
@@ -247,7 +284,7 @@ impl Checks {
     /// The check that an answer with this status and body fails, in words. Headers and time are not looked at.
     pub fn failed_by(self: &Arc<Checks>, status: u16, body: &[u8]) -> Option<String> {
         let mut checker = self.checker()?;
-        checker.begin();
+        checker.begin(None);
         checker.body(body);
         let number = checker.end(status)?;
         self.names.get(usize::from(number)).cloned()
@@ -313,14 +350,17 @@ impl Checks {
     }
 
     /// Another answer is waited for: its number, where it is observed.
-    fn observe_next(&self) -> Option<usize> {
+    fn observe_next(&self, request: Option<&EncodedRequest>) -> Option<usize> {
         if self.observe_max == 0 {
             return None;
         }
         let mut all = self.observed.lock().unwrap_or_else(PoisonError::into_inner);
         let number = all.len();
         (number < self.observe_max).then(|| {
-            all.push(ObservedAnswer::default());
+            all.push(ObservedAnswer {
+                request: request.map(EncodedRequest::prepared).unwrap_or_default(),
+                ..ObservedAnswer::default()
+            });
             number
         })
     }
@@ -374,9 +414,9 @@ pub struct AnswerChecker {
 }
 
 impl AnswerChecker {
-    /// Another answer begins.
-    pub fn begin(&mut self) {
-        self.observing = self.of.observe_next();
+    /// Another answer begins, to this request, where it is known.
+    pub fn begin(&mut self, request: Option<&EncodedRequest>) {
+        self.observing = self.of.observe_next(request);
         if self.observing.is_some() {
             self.begun = clock::monotonic();
         }
@@ -485,13 +525,20 @@ impl AnswerChecker {
     }
 
     fn observe_end(&self, status: u16) {
+        if self.observing.is_some() {
+            let all = self.of.checks.iter().zip(&self.found).zip(&self.of.names);
+            let checks =
+                all.map(|((check, found), name)| (name.clone(), self.passes(check, *found)));
+            self.observe_whole(status, checks.collect());
+        }
+    }
+
+    /// The answer is whole, and these checks say this of it.
+    fn observe_whole(&self, status: u16, checks: Vec<(String, bool)>) {
         let Some(number) = self.observing else {
             return;
         };
         let after = clock::monotonic().since(self.begun);
-        let all = self.of.checks.iter().zip(&self.found).zip(&self.of.names);
-        let checks = all.map(|((check, found), name)| (name.clone(), self.passes(check, *found)));
-        let checks = checks.collect();
         self.of.observe(number, |answer| {
             answer.status = status;
             answer.whole_after = after;
@@ -514,8 +561,8 @@ impl AnswerChecker {
 }
 
 impl AnswerFollower for AnswerChecker {
-    fn begin(&mut self, _request: Option<&EncodedRequest>) {
-        AnswerChecker::begin(self);
+    fn begin(&mut self, request: Option<&EncodedRequest>) {
+        AnswerChecker::begin(self, request);
     }
 
     fn head(&mut self, headers: &Headers<'_>) {
@@ -526,8 +573,29 @@ impl AnswerFollower for AnswerChecker {
         AnswerChecker::body(self, data);
     }
 
-    fn end(&mut self, status: u16) -> Option<u16> {
-        AnswerChecker::end(self, status)
+    fn field(&mut self, name: &[u8], value: &[u8]) {
+        AnswerChecker::field(self, name, value);
+    }
+
+    fn passed_over(&mut self, status: u16, fault: Option<u16>) {
+        let fault = fault.and_then(|fault| self.of.names.get(usize::from(fault)));
+        let fault = fault.cloned();
+        if let Some(fault) = &fault {
+            self.keep(fault, status);
+        }
+        self.observe_whole(
+            status,
+            fault.map(|fault| (fault, false)).into_iter().collect(),
+        );
+        if let Some(number) = self.observing {
+            // What is expected is expected of the last answer.
+            self.of
+                .observe(number, |answer| answer.request.expect = None);
+        }
+    }
+
+    fn end(&mut self, status: u16) -> AnswerEnd {
+        AnswerChecker::end(self, status).map_or(AnswerEnd::Passed, AnswerEnd::Failed)
     }
 }
 
@@ -544,7 +612,7 @@ mod tests {
         let mut number = None;
         // The second time: nothing is left of the first.
         for _ in 0..2 {
-            checker.begin();
+            checker.begin(None);
             checker.head(&Headers::default());
             let mut from = 0;
             for &cut in cuts.iter().chain([&body.len()]) {
@@ -605,7 +673,7 @@ mod tests {
         };
         let checks = Checks::new(&json).unwrap();
         let mut checker = checks.checker().unwrap();
-        checker.begin();
+        checker.begin(None);
         checker.body(b"{\"a\":1}");
         let part = vec![b' '; 1 << 20];
         for _ in 0..20 {
@@ -645,7 +713,7 @@ mod tests {
             let hour = Nanos::from_secs(3_600);
             checks.measured_in(&Arc::new(Window::new(clock::monotonic(), warmup, hour)));
             let mut checker = checks.checker().unwrap();
-            checker.begin();
+            checker.begin(None);
             checker.body(b"a");
             assert_eq!(checker.end(200), Some(0));
             checks.kept().len()
@@ -665,7 +733,7 @@ mod tests {
         let checks = checks.unwrap();
         let mut checker = checks.checker().unwrap();
         for _ in 0..2 {
-            checker.begin();
+            checker.begin(None);
             checker.field(b"x", b"y");
             checker.body(b"a");
             checker.end(200);
@@ -696,7 +764,7 @@ mod tests {
         .unwrap();
         let mut checker = checks.checker().unwrap();
         for body in [&b"first"[..], b"second"] {
-            checker.begin();
+            checker.begin(None);
             checker.body(body);
             let failed = checker.end(404).unwrap();
             checks.count(failed);

@@ -15,6 +15,7 @@ use crate::http2::Http2Client;
 use crate::protocol::{Progress, Protocol};
 use crate::reach;
 use crate::recorder::Recorder;
+use crate::redirect::follower::HopFollower;
 use crate::scenario::follower::StepFollower;
 use crate::secure::Secure;
 use crate::thread_spec::ThreadSpec;
@@ -76,25 +77,19 @@ async fn open_in_time(
     };
     let is_secure = thread_spec.secure.is_some();
     let checks = thread_spec.checks.as_ref();
-    let needs_fields = thread_spec.cookies || checks.is_some_and(|of| of.looks_at_headers());
-    let follower = || -> Option<Box<dyn AnswerFollower>> {
-        if let Some(scenario) = &thread_spec.scenario {
-            return Some(Box::new(StepFollower::new(scenario)));
-        }
-        Some(checks?.checker()?)
-    };
+    let needs_fields = thread_spec.cookies
+        || thread_spec.follow_max.is_some()
+        || checks.is_some_and(|of| of.looks_at_headers());
+    let follower = || follower(thread_spec);
     let http1 = || {
         let http = Http1::new(thread_spec.cookies, follower());
         http.pipelined(thread_spec.depth > 1)
     };
-    let http2 = || {
-        let checks = thread_spec.checks.as_ref();
-        Http2Client::new(thread_spec.depth, is_secure, NoFields).checked(checks)
-    };
+    let http2 = || Http2Client::new(thread_spec.depth, is_secure, NoFields).followed(follower);
     let with_fields = || {
         let fields = AllFields::new(thread_spec.cookies);
         let http = Http2Client::new(thread_spec.depth, is_secure, fields);
-        http.checked(thread_spec.checks.as_ref())
+        http.followed(follower)
     };
     let mut protocol: Box<dyn Protocol> = match (session, thread_spec.is_http2) {
         (None, false) if thread_spec.expects_continue => {
@@ -116,6 +111,23 @@ async fn open_in_time(
     recorder.connected(connected.since(began));
     recorder.places(protocol.places());
     Ok(OpenConnection { stream, protocol })
+}
+
+/// What follows the answers on a connection, or in a place of it; `None`: nothing has to.
+fn follower(thread_spec: &ThreadSpec) -> Option<Box<dyn AnswerFollower>> {
+    let checks = thread_spec.checks.as_ref();
+    let own: Option<Box<dyn AnswerFollower>> = match (&thread_spec.scenario, checks) {
+        (Some(scenario), _) => Some(Box::new(StepFollower::new(scenario))),
+        (None, Some(checks)) => match checks.checker() {
+            Some(checker) => Some(checker),
+            None => None,
+        },
+        (None, None) => None,
+    };
+    match (thread_spec.follow_max, checks) {
+        (Some(_), Some(checks)) => Some(Box::new(HopFollower::new(own, checks.first_fault()))),
+        _ => own,
+    }
 }
 
 /// Exchanges what a protocol exchanges before the first request.

@@ -17,6 +17,7 @@ use crate::coalescing;
 use crate::connection::{self, OpenConnection};
 use crate::interval::{INTERVAL, LAST_READING, LoadTotals};
 use crate::recorder::{Recorder, SLICE};
+use crate::redirect::source::HopFigures;
 use crate::scenario::figures::ScenarioFigures;
 use crate::thread_spec::RunState;
 use crate::trace::RequestTimes;
@@ -93,6 +94,8 @@ pub struct Counted {
     pub trace: Vec<RequestTimes>,
     /// What came of users and their steps.
     pub scenario: Option<ScenarioFigures>,
+    /// What came of redirects.
+    pub hops: Option<HopFigures>,
 }
 
 impl Worker {
@@ -158,6 +161,7 @@ impl Worker {
             },
             trace: self.trace.take().into_kept(),
             scenario: self.finish_source(),
+            hops: self.source.borrow_mut().finish_hops(),
         }
     }
 
@@ -417,6 +421,7 @@ mod tests {
             first_timeout: Nanos::ZERO,
             connecting_max: 1,
             expected_status: ExpectedStatus::new(std::iter::once(&[][..])),
+            follow_max: None,
             scenario: None,
             queue_max: 0,
             timestamps: Timestamps::User,

@@ -123,6 +123,7 @@ mod tests {
             filled: None,
             step: 0,
             user: None,
+            chain: None,
         };
         let sent = expecting.send(0, &request, &mut Vec::new).unwrap();
         assert_eq!(sent.as_slice(), &REQUEST[..REQUEST.len() - 2]);

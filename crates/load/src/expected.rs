@@ -24,6 +24,18 @@ impl ExpectedStatus {
         ExpectedStatus(steps.map(set).collect())
     }
 
+    /// The same, with these expected of each step as well.
+    pub fn and(mut self, codes: &[u16]) -> ExpectedStatus {
+        for &code in codes {
+            for set in &mut self.0 {
+                if let Some(word) = set.get_mut(usize::from(code / 64)) {
+                    *word |= 1 << (code % 64);
+                }
+            }
+        }
+        self
+    }
+
     /// Whether an answer to `step` with this status is as expected.
     pub fn has(&self, step: u16, status: u16) -> bool {
         let word = self

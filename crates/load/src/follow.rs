@@ -16,6 +16,40 @@ pub trait AnswerFollower {
     /// A part of its body has come.
     fn body(&mut self, data: &[u8]);
 
-    /// The answer is whole: the first check that it fails, by number.
-    fn end(&mut self, status: u16) -> Option<u16>;
+    /// A field of its head has come, of an answer whose fields come one by one, with a name in small letters.
+    fn field(&mut self, name: &[u8], value: &[u8]);
+
+    /// The answer is whole, and is not what anything is expected of: another request follows from it, or was to, and this check says
+    /// why it does not.
+    fn passed_over(&mut self, status: u16, fault: Option<u16>) {
+        let _ = (status, fault);
+    }
+
+    /// The answer is whole.
+    fn end(&mut self, status: u16) -> AnswerEnd;
+}
+
+/// What an answer comes to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum AnswerEnd {
+    /// It passes all checks.
+    Passed,
+    /// The first check that it fails, by number.
+    Failed(u16),
+    /// Another request follows from it: what is expected is expected of that one's answer.
+    LeadsOn,
+    /// Another request was to follow, and does not, for what this check says: nothing else is expected of it.
+    Unfollowed(u16),
+}
+
+impl AnswerEnd {
+    /// Whether an answer is right, where its body is as it should be or not, and the check that it fails.
+    pub fn judged(self, is_right: bool) -> (bool, Option<u16>) {
+        match self {
+            AnswerEnd::Passed => (is_right, None),
+            AnswerEnd::Failed(check) => (is_right, Some(check)),
+            AnswerEnd::LeadsOn => (true, None),
+            AnswerEnd::Unfollowed(check) => (true, Some(check)),
+        }
+    }
 }

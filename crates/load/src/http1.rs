@@ -121,14 +121,16 @@ impl Http1 {
             .expected
             .as_ref()
             .is_none_or(|expected| expected.len() == self.body_bytes);
+        let is_right = self.body_right && is_whole;
+        let (is_right, check) = match &mut self.checker {
+            Some(checker) => checker.end(self.status).judged(is_right),
+            None => (is_right, None),
+        };
         let answered = Answered {
             place: self.place.take().ok_or(Failure::Protocol)?,
             status: self.status,
-            check: match &mut self.checker {
-                Some(checker) => checker.end(self.status),
-                None => None,
-            },
-            is_right: self.body_right && is_whole,
+            check,
+            is_right,
             reuse,
         };
         if let Some((place, expected)) = self.behind.pop_front() {
@@ -251,6 +253,7 @@ mod tests {
             filled: None,
             step: 0,
             user: None,
+            chain: None,
         }
     }
 

@@ -6,7 +6,6 @@
 
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use prony_engine::SendBuf;
 use prony_wire::http2::{
@@ -15,9 +14,9 @@ use prony_wire::http2::{
 };
 
 use crate::answer_fields::{AnswerFields, NoFields};
-use crate::checks::{AnswerChecker, Checks};
 use crate::failure::Failure;
 use crate::filled::FilledRequest;
+use crate::follow::AnswerFollower;
 use crate::hpack::{self, AnswerHead};
 use crate::protocol::{Answered, BufferSource, Progress, Protocol, Reuse};
 use crate::source::EncodedRequest;
@@ -43,7 +42,7 @@ struct StreamState {
     /// The rest of its body, from there on.
     unsent: Option<(Rc<[u8]>, usize)>,
     /// What its answer is checked by.
-    checker: Option<Box<AnswerChecker>>,
+    checker: Option<Box<dyn AnswerFollower>>,
 }
 
 /// One connection.
@@ -111,10 +110,13 @@ impl<F: AnswerFields> Http2Client<F> {
         }
     }
 
-    /// The same, with answers checked by `checks`.
-    pub fn checked(mut self, checks: Option<&Arc<Checks>>) -> Http2Client<F> {
+    /// The same, with answers that are followed: each place by one of its own.
+    pub fn followed(
+        mut self,
+        follower: impl Fn() -> Option<Box<dyn AnswerFollower>>,
+    ) -> Http2Client<F> {
         for state in &mut self.places {
-            state.checker = checks.and_then(Checks::checker);
+            state.checker = follower();
         }
         self
     }
@@ -368,7 +370,8 @@ impl<F: AnswerFields> Http2Client<F> {
             (0, 100..200) => return Err(Failure::Protocol),
             _ => {
                 state.head = head;
-                self.fields.answered(block, state.checker.as_deref_mut())?;
+                let checker = state.checker.as_deref_mut();
+                self.fields.answered(block, checker)?;
             }
         }
         match ends {
@@ -397,15 +400,16 @@ impl<F: AnswerFields> Http2Client<F> {
         }
         let expected = state.expected.as_ref();
         let is_whole = expected.is_none_or(|expected| expected.len() == state.body_bytes);
-        let check = match &mut state.checker {
-            Some(checker) => checker.end(state.head.status),
-            None => None,
+        let is_right = state.is_right && is_whole;
+        let (is_right, check) = match &mut state.checker {
+            Some(checker) => checker.end(state.head.status).judged(is_right),
+            None => (is_right, None),
         };
         self.happened.push_back(Progress::Answered(Answered {
             place,
             status: state.head.status,
             check,
-            is_right: state.is_right && is_whole,
+            is_right,
             reuse: Reuse::Yes,
         }));
     }
@@ -566,7 +570,7 @@ impl<F: AnswerFields> Protocol for Http2Client<F> {
         self.streams[place] = stream;
         let mut checker = self.places[place].checker.take();
         if let Some(checker) = &mut checker {
-            checker.begin();
+            checker.begin(Some(request));
         }
         self.places[place] = StreamState {
             expected: request.expected_body.clone(),
@@ -667,6 +671,7 @@ mod tests {
             filled: None,
             step: 0,
             user: None,
+            chain: None,
             bytes: bytes.into(),
         }
     }

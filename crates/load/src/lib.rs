@@ -65,6 +65,7 @@ pub mod prepare;
 mod protocol;
 mod reach;
 mod recorder;
+mod redirect;
 pub mod requests;
 mod require;
 mod rows;
@@ -74,6 +75,8 @@ mod scheduler;
 mod secure;
 #[cfg(test)]
 mod sim_http2_tests;
+#[cfg(test)]
+mod sim_redirect_tests;
 #[cfg(test)]
 mod sim_scenario_tests;
 #[cfg(test)]
@@ -101,6 +104,7 @@ pub use latencies::Latencies;
 pub use mixed::{check_requests, first_requests};
 pub use objective::Objective;
 pub use prony_record::{LoadReport, LoadSpec};
+pub use redirect::chain::LedRequest;
 pub use require::{LoadRequirement, Requirements, StopConditions};
 pub use run::{LoadError, LoadResult, Observer, SourceOf, run, run_with};
 pub use source::{Cycle, EncodedRequest, EndedRequest, Next, RequestSource, UserTurn};

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use prony_base::{Random, clock};
-use prony_record::{ExpectedAnswer, LoadSpec, Pace, PreparedRequest, RequestOrder};
+use prony_record::{LoadSpec, Pace, PreparedRequest, RequestOrder};
 
 use crate::fields::{Field, has_fields};
 use crate::filled::{FilledRequest, decimal, uuid};
@@ -130,20 +130,7 @@ pub fn first_requests(spec: &LoadSpec, count: usize) -> Result<Vec<PreparedReque
     while requests.len() < count
         && let Next::Send(request) = source.next(0)
     {
-        let mut bytes = Vec::new();
-        match &request.filled {
-            Some(filled) => filled.write_http1(&mut bytes),
-            None => bytes.extend_from_slice(&request.bytes),
-        }
-        let body = request.expected_body.as_deref();
-        requests.push(PreparedRequest {
-            method: request.method.name().to_owned(),
-            bytes,
-            expect: body.map(|body| ExpectedAnswer {
-                body: Some(body.to_vec()),
-            }),
-            weight: 0,
-        });
+        requests.push(request.prepared());
     }
     Ok(requests)
 }
@@ -272,7 +259,7 @@ impl RequestSource for MixedSource {
                 Field::Cookies => {}
             });
         }
-        Next::Send(&self.requests[place])
+        Next::Send(&mut self.requests[place])
     }
 }
 

@@ -24,6 +24,7 @@ use crate::failure::Failure;
 use crate::interval::{Intervals, LoadInterval, LoadTotals};
 use crate::mixed::Mixed;
 use crate::recorder::Recorder;
+use crate::redirect::source::{HopFigures, following};
 use crate::scenario::compiled::Scenario;
 use crate::scenario::figures::ScenarioFigures;
 use crate::scenario::source::ScenarioSource;
@@ -356,6 +357,14 @@ fn scenario_of(
     Some(scenario?.report(&users_of(counted)?, length))
 }
 
+/// What all threads counted of redirects.
+fn hops_of(counted: &[Counted]) -> Option<HopFigures> {
+    let mut threads = counted.iter().filter_map(|thread| thread.hops.as_ref());
+    let mut all = threads.next()?.clone();
+    threads.for_each(|thread| all.merge(thread));
+    Some(all)
+}
+
 /// What all threads counted of users and their steps.
 fn users_of(counted: &[Counted]) -> Option<ScenarioFigures> {
     let mut threads = counted.iter().filter_map(|thread| thread.scenario.as_ref());
@@ -438,7 +447,8 @@ async fn one_loop(
         counts: turn_over,
         before: counts.turned(),
     });
-    let source = source_of(thread_spec.thread, thread_spec.slots());
+    let slots = thread_spec.slots();
+    let source = following(source_of(thread_spec.thread, slots), spec, slots);
     let worker = Worker::new(handle, spec, thread_spec, source, window, counts);
     Some(Rc::new(worker).work(streams, shared, turns).await)
 }
@@ -622,6 +632,7 @@ fn add_up(
         data_ended: counted.iter().any(|thread| thread.data_ended),
         checks: Vec::new(),
         scenario: scenario_of(scenario, &counted, length),
+        redirects: hops_of(&counted).map(|hops| hops.report()),
         unsent: counted.iter().map(|thread| thread.unsent).sum(),
     };
     let histogram = all.latency().histogram();
@@ -702,8 +713,10 @@ fn arrivals(spec: &LoadSpec, counts: &Counts, counted: &[Counted], busy: f64) ->
         let flows = users.flows.iter();
         flows.map(|flow| flow.counts.started).sum()
     });
+    let hops = hops_of(counted);
     let mut all = Arrivals {
-        sent: started.unwrap_or(counts.sent),
+        // Hops are no arrivals.
+        sent: started.unwrap_or(counts.sent - hops.as_ref().map_or(0, |of| of.followed)),
         queue_max: match spec.queue_max {
             0 => QUEUE_MAX,
             limit => limit,
@@ -719,10 +732,10 @@ fn arrivals(spec: &LoadSpec, counts: &Counts, counted: &[Counted], busy: f64) ->
         all.waiting_max += thread.waiting_max;
         had_idle |= thread.had_idle;
     }
-    let ended = match users {
-        None => counts.completed + counts.failed.total(),
-        // How long a user takes is its own matter: what counts is whether it could begin.
-        Some(_) => {
+    let ended = match (users, hops) {
+        (None, None) => counts.completed + counts.failed.total(),
+        // How long a user takes is its own matter: what counts is whether it could begin. Likewise with redirects.
+        _ => {
             let late = all.waiting + all.dropped_in_window + counts.sent_in_drain;
             all.in_window.saturating_sub(late)
         }
@@ -911,6 +924,7 @@ mod tests {
             arrivals: None,
             drain_cut: false,
             scenario: None,
+            hops: None,
             unsent: 0,
             data_ended: false,
             trace: Vec::new(),

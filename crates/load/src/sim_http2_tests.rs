@@ -179,6 +179,7 @@ fn thread_spec() -> ThreadSpec {
         first_timeout: Nanos::from_secs(1),
         connecting_max: 64,
         expected_status: ExpectedStatus::new(std::iter::once(&[][..])),
+        follow_max: None,
         scenario: None,
         queue_max: 1_000,
         timestamps: Timestamps::User,

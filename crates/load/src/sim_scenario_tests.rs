@@ -255,6 +255,7 @@ impl Users {
             first_timeout: timeout,
             connecting_max: 64,
             expected_status: ExpectedStatus::new(self.steps.iter().map(|_| &[][..])),
+            follow_max: None,
             scenario: Some(Arc::clone(scenario)),
             queue_max: 1_000,
             timestamps: Timestamps::User,

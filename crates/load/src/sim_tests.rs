@@ -196,6 +196,7 @@ impl Setting {
             first_timeout: self.timeout,
             connecting_max: 64,
             expected_status: ExpectedStatus::new(std::iter::once(&self.expected_status[..])),
+            follow_max: None,
             scenario: None,
             queue_max: self.queue_max,
             timestamps: Timestamps::User,

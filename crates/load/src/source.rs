@@ -4,13 +4,15 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use prony_base::{Instant, Nanos};
-use prony_record::PreparedRequest;
+use prony_record::{ExpectedAnswer, PreparedRequest};
 use prony_wire::Method;
 
 use crate::failure::Failure;
 use crate::filled::FilledRequest;
 use crate::hpack;
 use crate::recorder::{Answer, Phases};
+use crate::redirect::chain::HopChain;
+use crate::redirect::source::HopFigures;
 use crate::scenario::figures::ScenarioFigures;
 use crate::scenario::memory::UserMemory;
 use crate::window::LoadPhase;
@@ -34,6 +36,28 @@ pub struct EncodedRequest {
     pub step: u16,
     /// The user whose step it is: what is taken from the answer goes there. `None` without a scenario.
     pub user: Option<Rc<RefCell<UserMemory>>>,
+    /// The chain of redirects that it is of, where they are followed.
+    pub chain: Option<Rc<RefCell<HopChain>>>,
+}
+
+impl EncodedRequest {
+    /// It as HTTP/1.1 has it, with the values that its fields have now.
+    pub fn prepared(&self) -> PreparedRequest {
+        let mut bytes = Vec::new();
+        match &self.filled {
+            Some(filled) => filled.write_http1(&mut bytes),
+            None => bytes.extend_from_slice(&self.bytes),
+        }
+        let body = self.expected_body.as_deref();
+        PreparedRequest {
+            method: self.method.name().to_owned(),
+            bytes,
+            expect: body.map(|body| ExpectedAnswer {
+                body: Some(body.to_vec()),
+            }),
+            weight: 0,
+        }
+    }
 }
 
 /// A request as HTTP/2 sends it. Cheap to clone.
@@ -49,7 +73,7 @@ pub struct Http2Request {
 #[derive(Debug)]
 pub enum Next<'a> {
     /// Send this now.
-    Send(&'a EncodedRequest),
+    Send(&'a mut EncodedRequest),
     /// Nothing for this time, such as a user's think time; the slot is taken until then.
     After(Nanos),
     /// Send nothing any more on this slot.
@@ -119,8 +143,23 @@ pub trait RequestSource {
         let _ = (slot, origin, so_far);
     }
 
+    /// The answer to the request that `slot` sent last leads to another one, which belongs to the same step of its user.
+    fn led_on(&mut self, slot: usize, request: &EndedRequest<'_>) {
+        let _ = (slot, request);
+    }
+
+    /// That other one is sent.
+    fn hop_sent(&mut self, slot: usize) {
+        let _ = slot;
+    }
+
     /// The run is over: what came of each step. `None` without a scenario.
     fn finish(&mut self) -> Option<ScenarioFigures> {
+        None
+    }
+
+    /// Likewise, what came of redirects; `None` where none are followed.
+    fn finish_hops(&mut self) -> Option<HopFigures> {
         None
     }
 }
@@ -144,13 +183,10 @@ impl Cycle {
 
 impl RequestSource for Cycle {
     fn next(&mut self, slot: usize) -> Next<'_> {
+        let count = self.requests.len();
         let place = &mut self.places[slot];
-        let request = &self.requests[*place];
-        *place = if *place + 1 == self.requests.len() {
-            0
-        } else {
-            *place + 1
-        };
+        let request = &mut self.requests[*place];
+        *place = if *place + 1 == count { 0 } else { *place + 1 };
         Next::Send(request)
     }
 }
@@ -170,6 +206,7 @@ pub fn decode(prepared: &PreparedRequest) -> EncodedRequest {
         filled: None,
         step: 0,
         user: None,
+        chain: None,
     }
 }
 

@@ -74,6 +74,8 @@ pub struct ThreadSpec {
     pub connecting_max: usize,
     /// Status codes that are expected of each step.
     pub expected_status: ExpectedStatus,
+    /// Redirects that are followed in a row; `None`: they are answers like others.
+    pub follow_max: Option<u32>,
     /// What users do; `None`: requests have nothing to do with each other.
     pub scenario: Option<Arc<Scenario>>,
     /// Most arrivals that wait for a slot.
@@ -143,9 +145,7 @@ pub fn thread_specs(
         .map(|tls| SecureTarget::new(tls, spec.http2));
     let secure = secure.transpose();
     let secure = secure.map_err(|error| error.to_string())?;
-    let checks = spec.checks.as_ref().map(Checks::new);
-    let checks = checks.transpose()?;
-    let checks = checks.or_else(|| scenario.map(|of| Arc::clone(&of.checks)));
+    let checks = checks(spec, scenario)?;
     let expected_status = expected_status(spec);
     let part = |whole: u64, thread: u32| {
         whole / u64::from(spec.threads)
@@ -172,6 +172,7 @@ pub fn thread_specs(
         first_timeout: Nanos(spec.timeout_ns).min(worth),
         connecting_max: (CONNECTING_MAX / spec.threads).max(1) as usize,
         expected_status: expected_status.clone(),
+        follow_max: spec.follow_max,
         scenario: scenario.map(Arc::clone),
         queue_max: usize::try_from(part(queue_max, thread)).unwrap_or(usize::MAX),
         timestamps: spec.timestamps,
@@ -198,6 +199,14 @@ fn check(spec: &LoadSpec) -> Result<(), String> {
     if spec.requests.is_empty() {
         return wrong("there is no request to send");
     }
+    if spec.follow_max.is_some() && spec.depth > 1 && !spec.http2 {
+        return wrong(
+            "redirects are not followed in a pipeline: its next request is on its way before they come",
+        );
+    }
+    if spec.follow_max.is_some() && matches!(spec.pace, Pace::Closed { think_ns: 1.. }) {
+        return wrong("redirects are not followed with a think time: do that in a scenario");
+    }
     match spec.requests_per_connection {
         Some(0) => return wrong("a connection must carry at least one request"),
         Some(_) if spec.depth > 1 => return wrong(ONE_AT_A_TIME),
@@ -206,14 +215,37 @@ fn check(spec: &LoadSpec) -> Result<(), String> {
     pace::check(&spec.pace).map_err(|error| error.to_string())
 }
 
+/// What answers are checked by; `None`: nothing.
+fn checks(
+    spec: &LoadSpec,
+    scenario: Option<&Arc<Scenario>>,
+) -> Result<Option<Arc<Checks>>, String> {
+    if let Some(scenario) = scenario {
+        return Ok(Some(Arc::clone(&scenario.checks)));
+    }
+    match (&spec.checks, spec.follow_max) {
+        (None, None) => Ok(None),
+        (Some(of), None) => Checks::new(of).map(Some),
+        (of, Some(hops_max)) => {
+            let of = of.clone().unwrap_or_default();
+            Checks::following(&of, hops_max).map(Some)
+        }
+    }
+}
+
 /// Which status codes are expected of each step.
 fn expected_status(spec: &LoadSpec) -> ExpectedStatus {
-    match &spec.scenario {
+    let expected = match &spec.scenario {
         None => ExpectedStatus::new(std::iter::once(spec.expected_status.as_slice())),
         Some(scenario) => {
             let steps = scenario.flows.iter().flat_map(|flow| &flow.steps);
             ExpectedStatus::new(steps.map(|step| step.expected_status.as_slice()))
         }
+    };
+    match spec.follow_max {
+        None => expected,
+        // What is expected is expected of the final answer, and redirects that are not followed have failed.
+        Some(_) => expected.and(&[301, 302, 303, 307, 308]),
     }
 }
 

@@ -40,7 +40,8 @@ impl Worker {
             UserTurn::Free(then) if then > now => self.think_until(slot, then),
             UserTurn::Free(then) => {
                 // A connection that was just opened was the server's to wait for.
-                let is_new = self.lanes.borrow()[slot / self.depth].served == 0;
+                let served = self.lanes.borrow()[slot / self.depth].served;
+                let is_new = served == 0 || then == Instant::ZERO;
                 self.send_next(slot, if is_new { now } else { then }, now);
             }
         }

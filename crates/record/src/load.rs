@@ -117,6 +117,10 @@ pub struct LoadSpec {
     /// Requests say `Expect: 100-continue`; their bodies are sent once the server has answered with 100.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub expects_continue: bool,
+    /// Redirects are followed, up to so many in a row: each is another request in the slot of the one that led to it. `requests_max`,
+    /// `queue_max` and arrivals count what was asked for, without them. `None`: they are answers like others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follow_max: Option<u32>,
     /// What users do: `requests` are its steps, an arrival is a user, and `requests_max` and `queue_max` count users. HTTP/1.1
     /// without a pipeline only; `None`: requests have nothing to do with each other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -400,6 +404,9 @@ pub struct LoadReport {
     /// The checks of answers, and how often each failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<CheckCount>,
+    /// What came of redirects; `None` where none are followed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redirects: Option<RedirectReport>,
     /// What came of users and of each of their steps; `None` without a scenario.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<ScenarioReport>,
@@ -575,6 +582,18 @@ pub struct Counts {
     pub abandoned: u64,
     /// Attempts to connect that failed, by kind; no request was sent on these.
     pub connect_failed: Failures,
+}
+
+/// Redirects that were followed. Each is a request in `counts`, with a latency of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RedirectReport {
+    /// Requests that an answer led to, of the whole run: of `sent` the others were asked for.
+    pub followed: u64,
+    /// Those that were not sent any more, because the run ended before.
+    pub unfinished: u64,
+    /// From what the latency of a request counts from to the last byte of its final answer, through all redirects between, of those
+    /// that were answered as expected in the window; of requests without a redirect, too.
+    pub whole_ns: LatencyNs,
 }
 
 /// What HTTP/2 agreed.

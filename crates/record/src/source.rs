@@ -41,9 +41,17 @@ pub struct PlannedSource {
     /// Whether each connection keeps the cookies that the server sets.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cookies: bool,
+    /// Redirects that are followed in a row; 0: they are answers like others.
+    #[serde(default, skip_serializing_if = "is_no_count")]
+    pub follow: u32,
     /// Absolute folder that the paths of the files count from. It is where this machine has them, and no part of what is
     /// asked.
     pub dir: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_no_count(count: &u32) -> bool {
+    *count == 0
 }
 
 /// One request of several.

@@ -45,6 +45,9 @@ pub fn sent(workload: &PlannedWorkload, with_body: bool) -> String {
     } else {
         ""
     });
+    if source.follow > 0 {
+        text.push_str(", with redirects followed");
+    }
     text
 }
 
@@ -140,13 +143,14 @@ mod tests {
             order: RequestOrder::InTurn,
             data: file("users.csv"),
             cookies: true,
+            follow: 5,
             ..PlannedSource::default()
         };
         let text = of(of_file);
         assert!(
             text.ends_with(
                 "requests of log (access-log, SHA-256 0123456789ab…), in turn, with the rows of users.csv (SHA-256 \
-                 0123456789ab…) in turn, with the cookies of each connection"
+                 0123456789ab…) in turn, with the cookies of each connection, with redirects followed"
             ),
             "{text}"
         );

@@ -100,35 +100,33 @@ pub fn exchanges(
         duration_ns: Nanos::MAX.0,
         requests_max: Some(u64::from(count)),
         checks: Some(AnswerChecks {
-            observe_max: count,
+            observe_max: count.saturating_mul(1 + spec.follow_max.unwrap_or_default()),
             ..spec.checks.clone().unwrap_or_default()
         }),
         ..spec.clone()
     };
-    let requests = first_requests(&spec, count as usize).map_err(anyhow::Error::msg)?;
     let mut quiet = QuietLoad(interruption()?);
     let outcome = prony_load::run(&spec, &mut quiet).map_err(tls::explained)?;
     let mut cookies = spec.cookies.then(LaneCookies::default);
-    for (number, request) in requests.iter().enumerate() {
-        let answer = outcome.observed.get(number);
-        let mut request = request.clone();
+    for (number, answer) in outcome.observed.iter().enumerate() {
+        let mut request = answer.request.clone();
         if let Some(cookies) = &cookies {
             cookies.add_to(&mut request.bytes);
         }
         let text = exchange(&spec, number, &request, answer);
         streams.out.write_all(text.as_bytes())?;
-        if let (Some(cookies), Some(answer)) = (&mut cookies, answer) {
-            let of = |wanted: &'static str| {
-                let mut fields = answer.fields.iter();
-                move || fields.find(|(name, _)| name.eq_ignore_ascii_case(wanted))
-            };
-            std::iter::from_fn(of("set-cookie"))
-                .for_each(|(_, value)| cookies.set(value.as_bytes()));
-            // The cookies are the connection's.
-            let is_over = |(_, value): (&str, &str)| value.eq_ignore_ascii_case("close");
-            if std::iter::from_fn(of("connection")).any(|(name, value)| is_over((name, value))) {
-                cookies.clear();
-            }
+        let Some(cookies) = &mut cookies else {
+            continue;
+        };
+        let of = |wanted: &'static str| {
+            let mut fields = answer.fields.iter();
+            move || fields.find(|(name, _)| name.eq_ignore_ascii_case(wanted))
+        };
+        std::iter::from_fn(of("set-cookie")).for_each(|(_, value)| cookies.set(value.as_bytes()));
+        // The cookies are the connection's.
+        let is_over = |(_, value): (&str, &str)| value.eq_ignore_ascii_case("close");
+        if std::iter::from_fn(of("connection")).any(|(name, value)| is_over((name, value))) {
+            cookies.clear();
         }
     }
     writeln!(streams.out, "{}", summed_up(&outcome))?;
@@ -159,7 +157,7 @@ fn exchange(
     spec: &LoadSpec,
     number: usize,
     request: &PreparedRequest,
-    answer: Option<&ObservedAnswer>,
+    answer: &ObservedAnswer,
 ) -> String {
     let mut text = format!("== request {}\n", number + 1);
     if spec.http2 {
@@ -171,9 +169,9 @@ fn exchange(
         }
         text.push_str(&shown(body, body.len() as u64));
     }
-    let Some(answer) = answer.filter(|answer| answer.status > 0) else {
+    if answer.status == 0 {
         return text + "== no whole answer\n";
-    };
+    }
     let _ = writeln!(
         text,
         "== answer: status {}, whole after {}",

@@ -261,6 +261,20 @@ fn sources(text: &mut String, report: &LoadReport) -> std::fmt::Result {
         let why = "The data ended: each of its rows was used once, and the run ended with the last";
         writeln!(text, "  {why}")?;
     }
+    if let Some(redirects) = &report.redirects {
+        let whole = &redirects.whole_ns;
+        let unfinished = match redirects.unfinished {
+            0 => String::new(),
+            count => format!(", {count} not sent before the end"),
+        };
+        return writeln!(
+            text,
+            "  Redirects: {} followed{unfinished}; with them a request took 50% {}, 99% {}",
+            redirects.followed,
+            shown(whole.p50),
+            shown(whole.p99)
+        );
+    }
     let redirects = ["301", "302", "303", "307", "308"];
     let redirected = redirects.iter().filter_map(|code| report.status.get(*code));
     match redirected.sum::<u64>() {

@@ -7,6 +7,7 @@ use prony_base::Nanos;
 use prony_base::typed::{duration, rate};
 use prony_load::Objective;
 
+use super::answer_words::AnswerWords;
 use super::debug::DebugWords;
 use super::expect::ExpectWords;
 use super::form::FormWords;
@@ -134,6 +135,8 @@ pub struct LoadWords {
     pub source: SourceWords,
     #[command(flatten)]
     pub identity: IdentityWords,
+    #[command(flatten)]
+    pub answers: AnswerWords,
     #[command(flatten)]
     pub expect: ExpectWords,
     #[command(flatten)]

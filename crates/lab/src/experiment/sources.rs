@@ -6,7 +6,7 @@
 use prony_load::requests::RequestFormat;
 use prony_load::{has_fields, with_environment};
 use prony_record::{
-    PlannedRequest, PlannedSource, RequestOrder, RequestTemplate, RowOrder, SourceFile,
+    Arrival, PlannedRequest, PlannedSource, RequestOrder, RequestTemplate, RowOrder, SourceFile,
 };
 use toml::Spanned;
 
@@ -14,12 +14,12 @@ use super::fields::{Fields, Problems};
 use super::keys::{check_path, name_of_path};
 use super::read::{check_header, check_method};
 use super::spoken;
-use super::types::{Experiment, WorkloadSource};
+use super::types::{Experiment, Workload, WorkloadSource};
 use super::words::short;
 use crate::diagnosis::{Diagnosis, suggest};
 
 /// Keys of a workload that are about what is sent, beside `request`.
-pub const KEYS: [&str; 9] = [
+pub const KEYS: [&str; 10] = [
     "requests",
     "requests_file",
     "format",
@@ -29,9 +29,12 @@ pub const KEYS: [&str; 9] = [
     "user",
     "bearer",
     "cookies",
+    "follow",
 ];
 /// How often a request is drawn beside the others.
 const WEIGHT: std::ops::RangeInclusive<u64> = 1..=1_000_000;
+/// Redirects that are followed in a row.
+const FOLLOW: std::ops::RangeInclusive<u64> = 1..=100;
 /// Bytes of a credential.
 const CREDENTIAL_BYTES_MAX: usize = 8_192;
 
@@ -205,6 +208,7 @@ fn planned(
             user: text(user),
             bearer: text(bearer),
             cookies: table.truth("cookies", p).unwrap_or_default(),
+            follow: table.whole("follow", FOLLOW, p).unwrap_or_default() as u32,
             ..PlannedSource::default()
         },
         order,
@@ -371,11 +375,18 @@ fn check_fields(text: &Spanned<String>, has_data: bool, p: &mut Problems) {
     }
 }
 
-/// Cookies belong to the connection on which requests follow each other: in a pipeline they are sent before the answers came.
+/// What does not go with cookies, or with redirects that are followed. Both belong to the connection on which requests follow each other:
+/// in a pipeline the next ones are sent before the answers came.
 pub fn check_within(experiment: &Experiment, p: &mut Problems) {
     for workload in &experiment.workloads {
-        let Some(source) = workload.source.as_ref().filter(|of| of.planned.cookies) else {
+        let Some(source) = &workload.source else {
             continue;
+        };
+        check_follow(workload, source, p);
+        let why = match &source.planned {
+            of if of.cookies => "`cookies` of an answer go with the next request",
+            of if of.follow > 0 => "`follow` sends a request for an answer",
+            _ => continue,
         };
         let of_it = experiment.settings.iter().filter(|s| s.is_for(workload));
         for setting in of_it {
@@ -385,12 +396,29 @@ pub fn check_within(experiment: &Experiment, p: &mut Problems) {
                 _ => false,
             };
             if let Some(value) = setting.values.iter().find(|value| is_other(value)) {
-                let message = format!(
-                    "`cookies` of an answer go with the next request, and `{name}` has `{value}`"
-                );
+                let message = format!("{why}, and `{name}` has `{value}`");
                 let help = "name the setting's workloads: workloads = […]";
                 p.note(Diagnosis::new(source.place.clone(), message).help(help));
             }
         }
+    }
+}
+
+/// Where redirects are followed, more answers come than were asked for.
+fn check_follow(workload: &Workload, source: &WorkloadSource, p: &mut Problems) {
+    if source.planned.follow == 0 {
+        return;
+    }
+    let wrong = [
+        (
+            matches!(workload.arrival, Arrival::Think { .. }),
+            "a think time",
+        ),
+        (workload.counter.is_some(), "a `counter`"),
+        (workload.find_max.is_some(), "`find_max`"),
+    ];
+    for (_, what) in wrong.iter().filter(|(is_so, _)| *is_so) {
+        let message = format!("`follow` does not go with {what}");
+        p.note(Diagnosis::new(source.place.clone(), message));
     }
 }

@@ -198,7 +198,8 @@ fn request(line: u64, words: &[String]) -> Result<ListedRequest, String> {
 fn unknown(option: &str) -> String {
     match option {
         "-L" | "--location" => {
-            "-L is not taken: redirects are counted, and not followed; leave it out".to_owned()
+            "-L is not taken: redirects of all requests are followed with --follow; leave it out"
+                .to_owned()
         }
         "-F" | "--form" => {
             "-F is not taken: write the body to a file, and send it with --data-binary @FILE"
@@ -440,7 +441,7 @@ mod tests {
         2: `wget` is no command of curl
         1: no URL
         1: two URLs, `/a` and `/b`: write a command for each
-        1: -L is not taken: redirects are counted, and not followed; leave it out
+        1: -L is not taken: redirects of all requests are followed with --follow; leave it out
         1: -F is not taken: write the body to a file, and send it with --data-binary @FILE
         1: the option --proxy is not known here
         1: the option -Z is not known here

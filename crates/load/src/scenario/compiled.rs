@@ -87,7 +87,7 @@ impl Scenario {
                 names.push(take.name.clone());
             }
         }
-        let (steps, checks) = compiled(&all, &names)?;
+        let (steps, checks) = compiled(&all, &names, spec.follow_max)?;
         let mut compiled = Scenario {
             spec: scenario.clone(),
             flows: flows(scenario),
@@ -318,6 +318,7 @@ fn flows(scenario: &ScenarioSpec) -> Vec<FlowSteps> {
 fn compiled(
     all: &[&ScenarioStep],
     names: &[String],
+    follow_max: Option<u32>,
 ) -> Result<(Vec<CompiledStep>, Arc<Checks>), String> {
     let none = AnswerChecks::default();
     let mut steps = Vec::new();
@@ -345,7 +346,7 @@ fn compiled(
             (of.name.as_str(), &step.checks, takes.collect())
         })
         .collect();
-    let (checks, firsts) = Checks::of_steps(&parts)?;
+    let (checks, firsts) = Checks::of_steps(&parts, follow_max)?;
     for (step, first) in steps.iter_mut().zip(firsts) {
         step.first_check = first;
     }

@@ -9,7 +9,7 @@ use prony_wire::Headers;
 use super::compiled::Scenario;
 use super::memory::UserMemory;
 use crate::checks::AnswerChecker;
-use crate::follow::AnswerFollower;
+use crate::follow::{AnswerEnd, AnswerFollower};
 use crate::source::EncodedRequest;
 
 /// Follows one answer after the other; one for each connection.
@@ -74,8 +74,12 @@ impl AnswerFollower for StepFollower {
             self.step = usize::from(request.step);
             self.user.clone_from(&request.user);
         }
+        for (is_there, value) in &mut self.of_head {
+            *is_there = false;
+            value.clear();
+        }
         if let Some(Some(checker)) = self.checkers.get_mut(self.step) {
-            checker.begin();
+            checker.begin(request);
         }
     }
 
@@ -104,7 +108,24 @@ impl AnswerFollower for StepFollower {
         }
     }
 
-    fn end(&mut self, status: u16) -> Option<u16> {
+    fn field(&mut self, name: &[u8], value: &[u8]) {
+        if let Some(user) = self.user.as_ref().filter(|_| name == b"set-cookie") {
+            user.borrow_mut().cookies.set(value);
+        }
+        if let Some(step) = self.scenario.steps.get(self.step) {
+            for (take, (is_there, of)) in step.takes.iter().zip(&mut self.of_head) {
+                if !*is_there && take.is_of_field(name) {
+                    *is_there = true;
+                    of.extend_from_slice(value);
+                }
+            }
+        }
+        if let Some(Some(checker)) = self.checkers.get_mut(self.step) {
+            checker.field(name, value);
+        }
+    }
+
+    fn end(&mut self, status: u16) -> AnswerEnd {
         let checker = self.checkers.get_mut(self.step).and_then(Option::as_mut);
         let failed = checker.and_then(|checker| checker.end(status));
         let first = self
@@ -112,9 +133,10 @@ impl AnswerFollower for StepFollower {
             .steps
             .get(self.step)
             .map(|step| step.first_check);
-        match failed {
+        let failed = match failed {
             Some(number) => Some(first.unwrap_or_default().saturating_add(number)),
             None => self.take(status),
-        }
+        };
+        failed.map_or(AnswerEnd::Passed, AnswerEnd::Failed)
     }
 }

@@ -294,6 +294,22 @@ impl RequestSource for ScenarioSource {
         };
     }
 
+    fn led_on(&mut self, slot: usize, request: &EndedRequest<'_>) {
+        if let (UserState::Sends { step, began }, Ok(answer)) =
+            (self.users[slot].state, request.outcome)
+        {
+            self.figures.steps[step].completed(request.phases, answer, self.latency_from);
+            let began = Some(began.unwrap_or(request.origin));
+            self.users[slot].state = UserState::Sends { step, began };
+        }
+    }
+
+    fn hop_sent(&mut self, slot: usize) {
+        if let UserState::Sends { step, .. } = self.users[slot].state {
+            self.figures.steps[step].counts.sent += 1;
+        }
+    }
+
     fn has_users(&self) -> bool {
         true
     }
@@ -311,7 +327,10 @@ impl RequestSource for ScenarioSource {
     }
 
     fn stopped(&mut self, slot: usize) {
-        if let UserState::Waits { step, .. } = self.users[slot].state {
+        // One that sends waits for the hop of a redirect: nothing of it is outstanding.
+        if let UserState::Waits { step, .. } | UserState::Sends { step, .. } =
+            self.users[slot].state
+        {
             let flow = self.scenario.flow_of(step);
             self.figures.flows[flow].counts.unfinished += 1;
             self.free(slot, Instant::ZERO);

@@ -73,6 +73,11 @@ impl CompiledTake {
         }
     }
 
+    /// Whether a header of this name, in small letters, has it.
+    pub fn is_of_field(&self, of: &[u8]) -> bool {
+        matches!(&self.rule, TakeRule::Header(name) if name.as_bytes().eq_ignore_ascii_case(of))
+    }
+
     /// Appends the value to `out`: `head` is what [`Self::of_head`] found, and `body` the whole body, where it is held. False
     /// where there is none, or one that is too long.
     pub fn write(

@@ -95,6 +95,16 @@ pub const NO_KEEP_ALIVE: Counterpart = By("`--no-keepalive`", |to, _| {
     to.keep_alive = Some(false);
     Ok(())
 });
+/// Redirects that are followed; 0: none.
+pub fn follow(to: &mut Translation, value: &str) -> Result<(), String> {
+    let count = rate::count(value)?;
+    to.follow = Some(count.min(FOLLOWED_MAX));
+    Ok(())
+}
+
+/// Ours follows so many at most.
+const FOLLOWED_MAX: u64 = 100;
+
 pub const HTTP2: Counterpart = By("`--http2`", |to, _| {
     to.http2 = true;
     Ok(())

@@ -120,7 +120,22 @@ pub const CURL: Tool = Tool {
                 Ok(())
             }),
         ),
-        flag(&["-L", "--location"], "", No("redirects are not followed")),
+        flag(
+            &["-L", "--location"],
+            "",
+            By("`--follow=50`, curl's limit", |to, _| {
+                to.follow.get_or_insert(50);
+                Ok(())
+            }),
+        ),
+        flag(
+            &["--max-redirs"],
+            "5",
+            By("the number of `--follow`", |to, value| {
+                to.redirects_max = Some(value.to_owned());
+                Ok(())
+            }),
+        ),
         flag(
             &["-F", "--form"],
             "a=b",
@@ -160,6 +175,18 @@ pub const CURL: Tool = Tool {
         flag(&["-h", "--help"], "", No(HELP)),
     ],
     finish: |to| {
+        if let Some(max) = to.redirects_max.take().filter(|_| to.follow.is_some()) {
+            match max.as_str() {
+                "-1" => follow(to, "100")?,
+                "0" => {
+                    return Err(
+                        "with --max-redirs 0 a redirect is an error: `--expect-status 2xx` says so"
+                            .to_owned(),
+                    );
+                }
+                max => follow(to, max)?,
+            }
+        }
         to.connections.get_or_insert(10);
         to.timeout.get_or_insert(Nanos::from_secs(10));
         Ok(())

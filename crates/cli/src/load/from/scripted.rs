@@ -53,7 +53,7 @@ const K6: Tool = Tool {
         flag(
             &["--max-redirects"],
             "5",
-            Nothing("redirects are not followed"),
+            ours("`--follow=N`; k6 follows 10 unless told otherwise, ours none"),
         ),
         flag(
             &["--batch", "--batch-per-host"],
@@ -109,7 +109,9 @@ const K6: Tool = Tool {
         flag(
             &["--http-debug"],
             "full",
-            No("`--keep-failed DIR` keeps answers that failed"),
+            ours(
+                "`--debug N` shows exchanges whole, without a scenario; `--keep-failed DIR` keeps answers that failed",
+            ),
         ),
         flag(
             &["--no-setup", "--no-teardown"],

@@ -345,9 +345,7 @@ fn a_flag_of_another_tool_is_answered_with_ours() {
     );
     assert_eq!(
         hint(&["-disable-redirects", URL]).as_deref(),
-        Some(
-            "prony: `-disable-redirects` of hey: nothing to do: redirects are not followed; 3xx is an expected status"
-        )
+        Some("prony: `-disable-redirects` of hey: no --follow, which is there without it")
     );
     assert_eq!(
         hint(&["--max-workers=5", URL]).as_deref(),

@@ -113,7 +113,10 @@ const HEY: Tool = Tool {
         flag(
             &["-disable-redirects"],
             "",
-            Nothing("redirects are not followed; `3xx` is an expected status"),
+            By("no `--follow`, which is there without it", |to, _| {
+                to.follow = Some(0);
+                Ok(())
+            }),
         ),
         flag(&["-cpus"], "2", THREADS),
         flag(&["-h"], "", No(HELP)),
@@ -121,10 +124,11 @@ const HEY: Tool = Tool {
     finish: |to| {
         defaults(to, 50, Some(200), None);
         to.timeout.get_or_insert(Nanos::from_secs(20));
+        to.follow.get_or_insert(10);
         to.insecure = true;
         Ok(())
     },
-    remark: "hey accepts any certificate, and so does its translation; it follows redirects unless told otherwise, which is not translated",
+    remark: "hey accepts any certificate, and so does its translation; a redirect that it follows is a request of its own here, and part of the first one there",
 };
 
 const AB: Tool = Tool {
@@ -339,13 +343,7 @@ const OHA: Tool = Tool {
         flag(
             &["-r", "--redirect"],
             "0",
-            By(
-                "0 is what is done: redirects are not followed",
-                |_, value| match value {
-                    "0" => Ok(()),
-                    _ => Err("redirects are not followed".to_owned()),
-                },
-            ),
+            By("`--follow=N`; nothing for 0", follow),
         ),
         flag(&["--disable-keepalive"], "", NO_KEEP_ALIVE),
         flag(
@@ -425,7 +423,7 @@ const OHA: Tool = Tool {
         }
         Ok(())
     },
-    remark: "oha waits for an answer for ever unless told otherwise; the translation, an hour (`--timeout 1h`). It follows redirects unless told otherwise, which is not translated",
+    remark: "oha waits for an answer for ever unless told otherwise; the translation, an hour (`--timeout 1h`). A redirect that it follows is a request of its own here",
 };
 
 const H2LOAD: Tool = Tool {
@@ -616,13 +614,13 @@ const VEGETA: Tool = Tool {
         flag(
             &["-redirects"],
             "-1",
-            By(
-                "-1 is what is done: redirects are not followed",
-                |_, value| match value {
-                    "-1" => Ok(()),
-                    _ => Err("redirects are not followed".to_owned()),
-                },
-            ),
+            By("`--follow=N`; nothing for -1", |to, value| match value {
+                "-1" => follow(to, "0"),
+                "0" => {
+                    Err("a redirect is an error there: `--expect-status 2xx` says so".to_owned())
+                }
+                _ => follow(to, value),
+            }),
         ),
         flag(
             &["-resolvers"],

@@ -48,6 +48,10 @@ pub struct Translation {
     pub insecure: bool,
     /// Sessions of TLS may be resumed by tickets.
     pub session_tickets: bool,
+    /// Redirects that are followed in a row; `None` and 0: none.
+    pub follow: Option<u64>,
+    /// And as curl says it, apart from whether they are.
+    pub redirects_max: Option<String>,
     /// Sessions of TLS are not resumed.
     pub no_resumption: bool,
 }
@@ -226,6 +230,8 @@ impl Translation {
         ] {
             words.extend(is_set.then(|| flag.to_owned()));
         }
+        let follow = self.follow.filter(|count| *count > 0);
+        words.extend(follow.map(|count| format!("--follow={count}")));
         words.extend(self.words);
         if let Some(file) = self.requests_file {
             words.extend(["--requests-file".to_owned(), file]);
