@@ -16,7 +16,7 @@ use serde_json::Value;
 /// Heads of requests, as they came.
 type Heads = Arc<Mutex<Vec<String>>>;
 
-/// A server that keeps each head, answers 404 to `/missing` and else 200, and sets a cookie. It lives as long as the test.
+/// A server that keeps each head, leads from `/old` to `/new`, answers 404 to `/missing` and else 200, and sets a cookie. It lives as long as the test.
 fn server() -> (String, Heads) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("its address");
@@ -58,7 +58,12 @@ fn answer(stream: TcpStream, heads: &Mutex<Vec<String>>) {
             true => "404 Not Found",
             false => "200 OK",
         };
+        let is_old = head.contains(" /old ");
         heads.lock().expect("no panic").push(head);
+        let status = match is_old {
+            true => "302 Found\r\nLocation: new",
+            false => status,
+        };
         let answer = format!("HTTP/1.1 {status}\r\nSet-Cookie: s=7\r\nContent-Length: 2\r\n\r\nok");
         if out.write_all(answer.as_bytes()).is_err() {
             return;
@@ -216,4 +221,33 @@ fn a_file_of_requests_is_named_by_its_digest_and_one_that_is_wrong_is_not_measur
 fn line(head: &str) -> String {
     let line = head.lines().next().unwrap_or_default();
     line.trim_end_matches(" HTTP/1.1").to_owned()
+}
+
+#[test]
+fn redirects_are_followed_before_the_load_and_in_it() {
+    let folder = common::folder("sources-follow");
+    let (url, heads) = server();
+    let of = |follow: &str| format!("request = {{ path = \"/old\" }}\n{follow}");
+    experiment(&folder, &url, &of("follow = 2"));
+    let output = common::prony(&folder, &RUN);
+    let said = common::text(&output.stderr);
+    let followed = trial(&folder);
+    assert_eq!(followed["outcome"]["kind"], "measured", "{said}{followed}");
+    let load = &followed["load"];
+    assert!(load["redirects"]["followed"].as_u64() > Some(0), "{load}");
+    assert_eq!(load["counts"]["unexpected_status"], 0, "{load}");
+    let heads = heads.lock().expect("no panic").clone();
+    let count = |of: &str| heads.iter().filter(|head| head.starts_with(of)).count();
+    assert!(count("GET /new ") > 0 && count("GET /old ") >= count("GET /new "));
+    let document = fs::read_to_string(folder.join("out/document.md")).expect("a document");
+    assert!(
+        document.contains("GET /old, with redirects followed"),
+        "{document}"
+    );
+
+    // Without it the redirect is the answer, which is none of those that are expected.
+    experiment(&folder, &url, &of(""));
+    fs::remove_dir_all(folder.join("out")).expect("it is there");
+    common::prony(&folder, &RUN);
+    assert_eq!(trial(&folder)["outcome"]["kind"], "failed");
 }

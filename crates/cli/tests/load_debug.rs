@@ -92,3 +92,18 @@ fn headers_are_checked_over_http2_as_over_http1() {
         }
     }
 }
+
+#[test]
+fn what_is_shown_is_what_was_sent() {
+    let served = Served::start(&["--threads", "1"]);
+    let url = served.at("/echo");
+    for protocol in [&[][..], &["--http2"]] {
+        let words = [&url, "--body", "{time} {uuid}", "--debug", "2"];
+        let (shown, code) = load(&[&words[..], protocol].concat());
+        assert_eq!(code, Some(0), "{shown}");
+        let is_value = |line: &&str| line.len() == "1790000000000 ".len() + 36;
+        let values: Vec<&str> = shown.lines().filter(is_value).collect();
+        assert_eq!(values.len(), 4, "{shown}");
+        assert_eq!((values[0], values[2]), (values[1], values[3]), "{shown}");
+    }
+}

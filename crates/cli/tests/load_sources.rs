@@ -25,14 +25,20 @@ struct Server {
 
 impl Server {
     fn start(answer: &str) -> Server {
+        let answer = answer.to_owned();
+        Server::answering(move |_| answer.clone())
+    }
+
+    /// One whose answer depends on the request.
+    fn answering(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let (all, answer) = (Arc::clone(&seen), answer.to_owned());
+        let (all, answer) = (Arc::clone(&seen), Arc::new(answer));
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let (all, answer) = (Arc::clone(&all), answer.clone());
-                thread::spawn(move || converse(stream, &all, answer.as_bytes()));
+                let (all, answer) = (Arc::clone(&all), Arc::clone(&answer));
+                thread::spawn(move || converse(stream, &all, &*answer));
             }
         });
         Server { url, seen }
@@ -53,7 +59,7 @@ impl Server {
     }
 }
 
-fn converse(mut stream: TcpStream, seen: &Mutex<Vec<String>>, answer: &[u8]) {
+fn converse(mut stream: TcpStream, seen: &Mutex<Vec<String>>, answer: &dyn Fn(&str) -> String) {
     let mut pending = Vec::new();
     let mut bytes = [0; 4_096];
     loop {
@@ -67,8 +73,9 @@ fn converse(mut stream: TcpStream, seen: &Mutex<Vec<String>>, answer: &[u8]) {
             }
         };
         let request = String::from_utf8_lossy(&request).into_owned();
+        let answer = answer(&request);
         seen.lock().expect("no panic").push(request);
-        if stream.write_all(answer).is_err() {
+        if stream.write_all(answer.as_bytes()).is_err() {
             return;
         }
     }
@@ -673,4 +680,70 @@ fn a_body_that_is_checked_is_not_held() {
     );
     assert_eq!(report["checks"][0]["failed"], 1);
     fs::remove_dir_all(folder).expect("removed");
+}
+
+/// `/old` leads to `/new`, `/away` to another origin.
+fn leading(request: &str) -> String {
+    let to = match request.split(' ').nth(1) {
+        Some("/old") => "/new?a",
+        Some("/away") => "http://127.0.0.2:1/",
+        _ => return HELLO.to_owned(),
+    };
+    format!("HTTP/1.1 303 See Other\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n")
+}
+
+#[test]
+fn redirects_are_followed_where_that_is_said_and_each_is_a_request() {
+    let (folder, server) = (folder("source-follow"), Server::answering(leading));
+    let (old, away) = (
+        format!("{}/old", server.url),
+        format!("{}/away", server.url),
+    );
+    let words = [&old, "-n", "3", "--body", "x", "--expect-status", "200"];
+    let words = [&words[..], &["--expect-body", "Hello", "--follow"]].concat();
+    let followed = report(&folder, 0, &words);
+    let lines = server.lines();
+    assert_eq!(lines, ["POST /old", "GET /new?a"].repeat(3));
+    assert_eq!(followed["counts"]["sent"], 6, "{followed}");
+    assert_eq!(followed["counts"]["completed"], 6, "{followed}");
+    assert_eq!(followed["redirects"]["followed"], 3, "{followed}");
+    assert_eq!(followed["redirects"]["whole_ns"]["count"], 3, "{followed}");
+    assert_eq!(followed["status"]["303"], 3, "{followed}");
+    let whole = followed["redirects"]["whole_ns"]["min"].as_u64();
+    assert!(whole > followed["latency_ns"]["min"].as_u64(), "{followed}");
+
+    let said = ended(&folder, 0, &[&old, "-n", "3", "--follow"]);
+    assert!(
+        said.contains("  Redirects: 3 followed; with them a request took 50% "),
+        "{said}"
+    );
+    let said = ended(&folder, 0, &[&old, "-n", "3"]);
+    assert!(
+        said.contains("  Redirects: 3, counted as answers and not followed\n"),
+        "{said}"
+    );
+    let said = ended(&folder, 1, &[&away, "-n", "3", "--follow"]);
+    assert!(
+        said.contains("  Check failed: redirect to another origin (3 answers)\n"),
+        "{said}"
+    );
+    server.requests();
+
+    let said = ended(
+        &folder,
+        0,
+        &[&old, "--debug", "2", "--follow=1", "--expect-body", "Hello"],
+    );
+    assert_eq!(server.lines(), ["GET /old", "GET /new?a"].repeat(2));
+    assert!(
+        said.contains("== request 4\n> GET /new?a HTTP/1.1\n"),
+        "{said}"
+    );
+    assert_eq!(
+        said.matches("== check the body that is expected: passed\n")
+            .count(),
+        2,
+        "{said}"
+    );
+    assert!(said.ends_with("== 4 completed\n"), "{said}");
 }

@@ -647,11 +647,16 @@ impl<F: AnswerFields> Protocol for Http2Client<F> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use prony_wire::Method;
-    use prony_wire::http2::FRAME_HEAD_BYTES;
+    use prony_wire::http2::{FRAME_HEAD_BYTES, put_field, put_status};
     use proptest::prelude::*;
 
     use super::*;
+    use crate::answer_fields::AllFields;
+    use crate::redirect::chain::HopChain;
+    use crate::redirect::follower::HopFollower;
 
     fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
@@ -692,7 +697,10 @@ mod tests {
     }
 
     /// Everything that happened in these parts.
-    fn all(http2: &mut Http2Client, parts: &[&[u8]]) -> Result<Vec<Progress>, Failure> {
+    fn all<F: AnswerFields>(
+        http2: &mut Http2Client<F>,
+        parts: &[&[u8]],
+    ) -> Result<Vec<Progress>, Failure> {
         let mut seen = Vec::new();
         for part in parts {
             let mut rest = *part;
@@ -774,6 +782,37 @@ mod tests {
             }
             let _ = all(&mut asked(None), &[&frames]);
         }
+    }
+
+    #[test]
+    fn a_redirect_leads_on_in_its_own_place() {
+        let follower =
+            || -> Option<Box<dyn AnswerFollower>> { Some(Box::new(HopFollower::new(None, 0))) };
+        let fields = AllFields::new(false);
+        let mut http2 = Http2Client::new(2, false, fields).followed(follower);
+        let settings = frame(kind::SETTINGS, 0, 0, &[]);
+        assert_eq!(http2.received(&mut &settings[..]), Ok(Progress::Pending));
+        let chains = [(); 2].map(|()| Rc::new(RefCell::new(HopChain::new(1, false, false))));
+        for (place, chain) in chains.iter().enumerate() {
+            let mut request = request(0, Some(b"Hello"));
+            request.chain = Some(Rc::clone(chain));
+            http2.send(place, &request, &mut Vec::new).unwrap();
+        }
+        let mut block = Vec::new();
+        put_status(&mut block, 302);
+        put_field(&mut block, "location", b"/next");
+        let moved = frame(
+            kind::HEADERS,
+            flag::END_HEADERS | flag::END_STREAM,
+            3,
+            &block,
+        );
+        let seen = all(&mut http2, &[&moved]);
+        // What is expected is expected of the last answer.
+        assert_eq!(seen, Ok(vec![answered(1, 302, true)]));
+        assert!(!chains[0].borrow().has_next());
+        let next = chains[1].borrow_mut().take_next().unwrap();
+        assert!(next.bytes.starts_with(b"GET /next HTTP/1.1\r\n") && next.http2.is_some());
     }
 
     #[test]
