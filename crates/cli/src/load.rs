@@ -258,6 +258,7 @@ fn resolve(words: &LoadWords) -> anyhow::Result<(LoadSpec, Vec<String>)> {
         data: requests.data,
         cookies: words.identity.cookies,
         follow_max: words.answers.follow,
+        decodes: words.answers.compressed,
         expected_status: statuses.unwrap_or_default(),
         checks: expect::checks(&words.expect, requests.scenario.is_some())?,
         scenario: requests.scenario,

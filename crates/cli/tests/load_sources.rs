@@ -30,7 +30,7 @@ impl Server {
     }
 
     /// One whose answer depends on the request.
-    fn answering(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> Server {
+    fn answering<B: AsRef<[u8]>>(answer: impl Fn(&str) -> B + Send + Sync + 'static) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -59,7 +59,11 @@ impl Server {
     }
 }
 
-fn converse(mut stream: TcpStream, seen: &Mutex<Vec<String>>, answer: &dyn Fn(&str) -> String) {
+fn converse<B: AsRef<[u8]>>(
+    mut stream: TcpStream,
+    seen: &Mutex<Vec<String>>,
+    answer: &dyn Fn(&str) -> B,
+) {
     let mut pending = Vec::new();
     let mut bytes = [0; 4_096];
     loop {
@@ -75,7 +79,7 @@ fn converse(mut stream: TcpStream, seen: &Mutex<Vec<String>>, answer: &dyn Fn(&s
         let request = String::from_utf8_lossy(&request).into_owned();
         let answer = answer(&request);
         seen.lock().expect("no panic").push(request);
-        if stream.write_all(answer.as_bytes()).is_err() {
+        if stream.write_all(answer.as_ref()).is_err() {
             return;
         }
     }
@@ -746,4 +750,64 @@ fn redirects_are_followed_where_that_is_said_and_each_is_a_request() {
         "{said}"
     );
     assert!(said.ends_with("== 4 completed\n"), "{said}");
+}
+
+/// A body of this length is sent in chunks of gzip's, broken for `/broken`, to whoever takes it.
+fn coded(request: &str) -> Vec<u8> {
+    let is_taken = request.contains("Accept-Encoding: ") && request.contains("gzip");
+    if !is_taken {
+        return HELLO.as_bytes().to_vec();
+    }
+    // `hello`.
+    let mut body = vec![
+        31, 139, 8, 0, 0, 0, 0, 0, 0, 255, 203, 72, 205, 201, 201, 7, 0, 134, 166, 16, 54, 5, 0, 0,
+        0,
+    ];
+    if request.starts_with("GET /broken ") {
+        body[20] ^= 1;
+    }
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    [head.as_bytes(), &body].concat()
+}
+
+#[test]
+fn compressed_answers_are_decoded_counted_twice_and_checked_as_what_they_stand_for() {
+    let (folder, server) = (folder("source-compressed"), Server::answering(coded));
+    let (url, broken) = (
+        format!("{}/a", server.url),
+        format!("{}/broken", server.url),
+    );
+    let words = [
+        &url,
+        "-n",
+        "3",
+        "--compressed",
+        "--expect-body",
+        "hello",
+        "--expect-size",
+        "5",
+    ];
+    let decoded = report(&folder, 0, &words);
+    assert_eq!(decoded["counts"]["completed"], 3, "{decoded}");
+    let expected =
+        serde_json::json!({"answers": 3, "coded": 3, "wire_bytes": 75, "decoded_bytes": 15});
+    assert_eq!(decoded["coded"], expected, "{decoded}");
+    assert!(server.requests()[0].contains("\r\nAccept-Encoding: zstd, br, gzip, deflate\r\n"));
+    let said = ended(
+        &folder,
+        0,
+        &[&url, "-n", "3", "--compressed", "-H", "accept-encoding: br"],
+    );
+    assert!(
+        said.contains("  Compressed: 0 of 3 answers; bodies of 15B stand for 15B\n"),
+        "{said}"
+    );
+    let said = ended(&folder, 1, &[&broken, "-n", "3", "--compressed"]);
+    assert!(
+        said.contains("  Check failed: body that does not decode (3 answers)\n"),
+        "{said}"
+    );
 }

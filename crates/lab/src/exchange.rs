@@ -98,6 +98,8 @@ pub struct Answer {
     pub content_length: Option<u64>,
     /// Its `Set-Cookie`s, in order.
     pub cookies: Vec<Vec<u8>>,
+    /// Its `Content-Encoding`s, in order.
+    pub codings: Vec<String>,
     /// Its `Location`.
     pub location: Option<Vec<u8>>,
     /// Bytes of its head as they came.
@@ -237,6 +239,9 @@ impl BlockingConnection {
                     answer.keep_alive = head.keep_alive;
                     let cookies = head.headers.get_all("set-cookie");
                     answer.cookies = cookies.map(<[u8]>::to_vec).collect();
+                    let codings = head.headers.get_all("content-encoding");
+                    let codings = codings.map(|of| String::from_utf8_lossy(of).into_owned());
+                    answer.codings = codings.collect();
                     answer.location = head.headers.get("location").map(<[u8]>::to_vec);
                     answer.content_type = field("content-type");
                     answer.content_length =

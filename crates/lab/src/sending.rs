@@ -11,7 +11,7 @@ use prony_load::prepare::{LoadUrl, RequestParts, basic, prepare};
 use prony_load::requests::{
     ListError, ListedContext, ListedRequest, RequestFormat, RequestList, from_environment, read,
 };
-use prony_load::{first_requests, has_fields};
+use prony_load::{accepted_codings, first_requests, has_fields};
 use prony_record::{
     LoadData, LoadSpec, PlannedSource, PlannedWorkload, PreparedRequest, RequestOrder, SourceFile,
 };
@@ -46,6 +46,8 @@ pub struct SentSource {
     pub cookies: bool,
     /// Redirects that are followed in a row; `None`: none are.
     pub follow_max: Option<u32>,
+    /// Whether bodies of answers are decoded.
+    pub decodes: bool,
     /// Format of the file, where they are from one.
     pub format: String,
     /// Files that are bodies of requests.
@@ -67,6 +69,7 @@ impl SentSource {
             data: self.data,
             cookies: self.cookies,
             follow_max: self.follow_max,
+            decodes: self.decodes,
             ..spec
         }
     }
@@ -139,12 +142,21 @@ pub fn of_source(
     sent.has_fields |= source.data.is_some();
     sent.order = source.order;
     sent.cookies = source.cookies;
+    sent.decodes = source.compressed;
     sent.follow_max = Some(source.follow).filter(|count| *count > 0);
     sent.data = source.data.as_ref().map(|file| LoadData {
         path: Path::new(&source.dir).join(&file.path),
         order: source.data_order,
     });
     Ok(sent)
+}
+
+/// `Accept-Encoding`, where codings are asked for and the headers do not say which.
+fn accepted(source: &PlannedSource, headers: &[(String, String)]) -> Option<(String, String)> {
+    let name = "Accept-Encoding";
+    let mut names = headers.iter().map(|(name, _)| name);
+    let is_given = names.any(|of| of.eq_ignore_ascii_case(name));
+    (source.compressed && !is_given).then(|| (name.to_owned(), accepted_codings()))
 }
 
 /// `Authorization`, where there is any.
@@ -180,6 +192,7 @@ fn of_list(
             );
         }
         headers.extend(authorization.clone());
+        headers.extend(accepted(source, &headers));
         let body = filled(&one.request.body)?;
         let parts = RequestParts {
             method: &one.request.method,
@@ -213,6 +226,7 @@ fn of_file(
         headers.push((name.clone(), value));
     }
     headers.extend(authorization(source)?);
+    headers.extend(accepted(source, &headers));
     let mut context = ListedContext {
         folder: path.parent().unwrap_or(Path::new("")).to_owned(),
         base: Some(&base),

@@ -11,7 +11,7 @@
 use std::time::{Duration, Instant};
 
 use prony_base::{Nanos, Random, counted};
-use prony_load::{Checks, LaneCookies, LedRequest};
+use prony_load::{Checks, LaneCookies, LedRequest, decoded};
 use prony_record::{CheckLevel, CheckResult, PlannedWorkload, PreparedRequest};
 use prony_wire::Method;
 
@@ -70,8 +70,9 @@ pub fn verify(subject: &Subject<'_>, seed: u64) -> Vec<CheckResult> {
     if failed_must(&checks).is_some() {
         return checks;
     }
-    if subject.sent.cookies || subject.sent.follow_max.is_some() {
-        // What a request without the cookies of those before it is answered says nothing, nor does a redirect alone.
+    let sent = subject.sent;
+    if sent.cookies || sent.decodes || sent.follow_max.is_some() {
+        // What a request without the cookies of those before it is answered says nothing, nor does a redirect alone, or a body as it came.
         return checks;
     }
     // Of a source, whatever may change something is sent once: a server may take a key once.
@@ -248,7 +249,7 @@ fn led(
 ) -> Result<Answer, String> {
     let mut answer = ask(request)?;
     let Some(hops_max) = subject.sent.follow_max else {
-        return Ok(answer);
+        return in_clear(subject, answer);
     };
     let is_secure = subject.to.trust.is_some();
     let mut chain = LedRequest::new(request, hops_max, is_secure, subject.sent.cookies);
@@ -259,7 +260,7 @@ fn led(
     )? {
         answer = ask(&next)?;
     }
-    Ok(answer)
+    in_clear(subject, answer)
 }
 
 /// A connection that is kept, with its cookies.
@@ -488,6 +489,14 @@ fn head(subject: &Subject<'_>, one: &VerifyRequest) -> Result<(), String> {
 fn ask(connection: &mut BlockingConnection, request: &PreparedRequest) -> Result<Answer, String> {
     connection.send(&request.bytes, &method_named(&request.method))?;
     connection.answer(KEPT)
+}
+
+/// The answer with what its body stands for, where bodies are decoded.
+fn in_clear(subject: &Subject<'_>, mut answer: Answer) -> Result<Answer, String> {
+    if subject.sent.decodes {
+        answer.body = decoded(&answer.codings, &answer.body)?;
+    }
+    Ok(answer)
 }
 
 impl Subject<'_> {

@@ -9,11 +9,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use memchr::memmem::Finder;
 use prony_base::{Instant, Nanos, clock};
-use prony_record::{AnswerChecks, CheckCount, PreparedRequest};
+use prony_record::{AnswerChecks, CheckCount, LoadSpec, PreparedRequest};
 use prony_wire::Headers;
 use regex::bytes::{Regex, RegexBuilder};
 use sha2::{Digest as _, Sha256};
 
+use crate::coded::UNDECODED;
 use crate::follow::{AnswerEnd, AnswerFollower};
 use crate::json_check::JsonCheck;
 use crate::redirect::chain::RedirectFault;
@@ -73,6 +74,25 @@ enum Check {
     Sha256([u8; 32]),
 }
 
+/// What a load does with answers before anything is expected of them, and may fail at.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct AnswerFaults {
+    /// Redirects are followed, up to so many in a row.
+    pub follow_max: Option<u32>,
+    /// Bodies are decoded.
+    pub decodes: bool,
+}
+
+impl AnswerFaults {
+    /// Those of a load.
+    pub fn of(spec: &LoadSpec) -> AnswerFaults {
+        AnswerFaults {
+            follow_max: spec.follow_max,
+            decodes: spec.decodes,
+        }
+    }
+}
+
 /// All checks of a load.
 #[derive(Debug)]
 pub struct Checks {
@@ -81,6 +101,8 @@ pub struct Checks {
     names: Vec<String>,
     /// The number of the first that says why a redirect is not followed; 0: none are.
     first_fault: u16,
+    /// Likewise, that a body does not decode.
+    undecoded: u16,
     /// Of each step, how long its answer may take, and the number of that check. Without a scenario there is one.
     within: Box<[(Nanos, u16)]>,
     failed: Vec<AtomicU64>,
@@ -158,6 +180,7 @@ impl Checks {
         Ok(Checks {
             checks,
             first_fault: 0,
+            undecoded: 0,
             names,
             within: Box::new([(within, of_time)]),
             failed,
@@ -169,21 +192,32 @@ impl Checks {
         })
     }
 
-    /// The same of a load that follows redirects, with those that say why one is not followed.
+    /// The same of a load that does more with answers, with the checks that say why that cannot be done.
     ///
     /// # Errors
     /// Those of [`Checks::new`].
-    pub fn following(of: &AnswerChecks, hops_max: u32) -> Result<Arc<Checks>, String> {
+    pub fn with_faults(of: &AnswerChecks, faults: AnswerFaults) -> Result<Arc<Checks>, String> {
         let mut checks = Checks::compiled(of)?;
-        checks.add_faults(hops_max);
+        checks.add_faults(faults);
         Ok(Arc::new(checks))
     }
 
-    fn add_faults(&mut self, hops_max: u32) {
+    fn add_faults(&mut self, faults: AnswerFaults) {
         self.first_fault = self.names.len() as u16;
-        self.names.extend(RedirectFault::names(hops_max));
+        if let Some(hops_max) = faults.follow_max {
+            self.names.extend(RedirectFault::names(hops_max));
+        }
+        self.undecoded = self.names.len() as u16;
+        if faults.decodes {
+            self.names.push(UNDECODED.to_owned());
+        }
         self.failed
             .resize_with(self.names.len(), AtomicU64::default);
+    }
+
+    /// The number of the check that says that a body does not decode.
+    pub fn undecoded(&self) -> u16 {
+        self.undecoded
     }
 
     /// The number of the first check that says why a redirect is not followed.
@@ -198,7 +232,7 @@ impl Checks {
     /// There are more than can be counted.
     pub fn of_steps(
         steps: &[(&str, &Arc<Checks>, Vec<String>)],
-        follow_max: Option<u32>,
+        faults: AnswerFaults,
     ) -> Result<(Arc<Checks>, Vec<u16>), String> {
         let mut names = Vec::new();
         let mut within = Vec::new();
@@ -219,6 +253,7 @@ impl Checks {
         let mut all = Checks {
             checks: Vec::new(),
             first_fault: 0,
+            undecoded: 0,
             names,
             within: within.into(),
             failed,
@@ -228,9 +263,7 @@ impl Checks {
             observe_max: 0,
             observed: Mutex::default(),
         };
-        if let Some(hops_max) = follow_max {
-            all.add_faults(hops_max);
-        }
+        all.add_faults(faults);
         Ok((Arc::new(all), firsts))
     }
 

@@ -7,6 +7,7 @@ use prony_base::Nanos;
 use prony_engine::{Handle, Stream, Task};
 
 use crate::answer_fields::{AllFields, NoFields};
+use crate::coded::DecodingFollower;
 use crate::expect::ExpectContinue;
 use crate::failure::Failure;
 use crate::follow::AnswerFollower;
@@ -79,6 +80,7 @@ async fn open_in_time(
     let checks = thread_spec.checks.as_ref();
     let needs_fields = thread_spec.cookies
         || thread_spec.follow_max.is_some()
+        || thread_spec.coded.is_some()
         || checks.is_some_and(|of| of.looks_at_headers());
     let follower = || follower(thread_spec);
     let http1 = || {
@@ -124,9 +126,16 @@ fn follower(thread_spec: &ThreadSpec) -> Option<Box<dyn AnswerFollower>> {
         },
         (None, None) => None,
     };
-    match (thread_spec.follow_max, checks) {
+    let led: Option<Box<dyn AnswerFollower>> = match (thread_spec.follow_max, checks) {
         (Some(_), Some(checks)) => Some(Box::new(HopFollower::new(own, checks.first_fault()))),
         _ => own,
+    };
+    match (&thread_spec.coded, checks) {
+        (Some(coded), Some(checks)) => {
+            let decoding = DecodingFollower::new(led, coded, checks.undecoded());
+            Some(Box::new(decoding))
+        }
+        _ => led,
     }
 }
 

@@ -422,6 +422,7 @@ mod tests {
             connecting_max: 1,
             expected_status: ExpectedStatus::new(std::iter::once(&[][..])),
             follow_max: None,
+            coded: None,
             scenario: None,
             queue_max: 0,
             timestamps: Timestamps::User,

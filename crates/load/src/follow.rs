@@ -38,8 +38,10 @@ pub enum AnswerEnd {
     Failed(u16),
     /// Another request follows from it: what is expected is expected of that one's answer.
     LeadsOn,
-    /// Another request was to follow, and does not, for what this check says: nothing else is expected of it.
-    Unfollowed(u16),
+    /// It fails this check, and nothing else is expected of it.
+    Rejected(u16),
+    /// It was decoded: whether its body is the expected one, and the first check that it fails.
+    Decoded(bool, Option<u16>),
 }
 
 impl AnswerEnd {
@@ -49,7 +51,8 @@ impl AnswerEnd {
             AnswerEnd::Passed => (is_right, None),
             AnswerEnd::Failed(check) => (is_right, Some(check)),
             AnswerEnd::LeadsOn => (true, None),
-            AnswerEnd::Unfollowed(check) => (true, Some(check)),
+            AnswerEnd::Rejected(check) => (true, Some(check)),
+            AnswerEnd::Decoded(is_right, check) => (is_right, check),
         }
     }
 }

@@ -38,6 +38,7 @@ mod answer_fields;
 mod arrivals;
 mod checks;
 mod coalescing;
+mod coded;
 mod connection;
 mod control;
 mod cookies;
@@ -91,6 +92,7 @@ mod window;
 mod worker;
 
 pub use checks::{BODY_BYTES_MAX as CHECKED_BODY_BYTES_MAX, Checks, FailedAnswer, ObservedAnswer};
+pub use coded::{accepted_codings, decoded};
 pub use cookies::LaneCookies;
 pub use failure::Failure;
 pub use fields::{

@@ -337,6 +337,7 @@ fn checked(
     let Some(first) = thread_specs.first() else {
         return (Vec::new(), Vec::new());
     };
+    report.coded = first.coded.as_ref().map(|coded| coded.report());
     let mut kept = Vec::new();
     let mut observed = Vec::new();
     if let Some(checks) = &first.checks {
@@ -632,6 +633,7 @@ fn add_up(
         data_ended: counted.iter().any(|thread| thread.data_ended),
         checks: Vec::new(),
         scenario: scenario_of(scenario, &counted, length),
+        coded: None,
         redirects: hops_of(&counted).map(|hops| hops.report()),
         unsent: counted.iter().map(|thread| thread.unsent).sum(),
     };

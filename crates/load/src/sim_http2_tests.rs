@@ -180,6 +180,7 @@ fn thread_spec() -> ThreadSpec {
         connecting_max: 64,
         expected_status: ExpectedStatus::new(std::iter::once(&[][..])),
         follow_max: None,
+        coded: None,
         scenario: None,
         queue_max: 1_000,
         timestamps: Timestamps::User,

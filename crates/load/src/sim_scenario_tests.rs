@@ -256,6 +256,7 @@ impl Users {
             connecting_max: 64,
             expected_status: ExpectedStatus::new(self.steps.iter().map(|_| &[][..])),
             follow_max: None,
+            coded: None,
             scenario: Some(Arc::clone(scenario)),
             queue_max: 1_000,
             timestamps: Timestamps::User,

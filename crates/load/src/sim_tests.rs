@@ -197,6 +197,7 @@ impl Setting {
             connecting_max: 64,
             expected_status: ExpectedStatus::new(std::iter::once(&self.expected_status[..])),
             follow_max: None,
+            coded: None,
             scenario: None,
             queue_max: self.queue_max,
             timestamps: Timestamps::User,

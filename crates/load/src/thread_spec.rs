@@ -10,7 +10,8 @@ use prony_base::Nanos;
 use prony_engine::ConnectOptions;
 use prony_record::{LoadSpec, LoadTarget, Pace, QUEUE_MAX, Timestamps};
 
-use crate::checks::Checks;
+use crate::checks::{AnswerFaults, Checks};
+use crate::coded::CodedCounts;
 use crate::expected::ExpectedStatus;
 use crate::interval::ThreadReading;
 use crate::pace;
@@ -76,6 +77,8 @@ pub struct ThreadSpec {
     pub expected_status: ExpectedStatus,
     /// Redirects that are followed in a row; `None`: they are answers like others.
     pub follow_max: Option<u32>,
+    /// Bodies are decoded, and counted there; `None`: they are not.
+    pub coded: Option<Arc<CodedCounts>>,
     /// What users do; `None`: requests have nothing to do with each other.
     pub scenario: Option<Arc<Scenario>>,
     /// Most arrivals that wait for a slot.
@@ -146,6 +149,7 @@ pub fn thread_specs(
     let secure = secure.transpose();
     let secure = secure.map_err(|error| error.to_string())?;
     let checks = checks(spec, scenario)?;
+    let coded = spec.decodes.then(Arc::default);
     let expected_status = expected_status(spec);
     let part = |whole: u64, thread: u32| {
         whole / u64::from(spec.threads)
@@ -173,6 +177,7 @@ pub fn thread_specs(
         connecting_max: (CONNECTING_MAX / spec.threads).max(1) as usize,
         expected_status: expected_status.clone(),
         follow_max: spec.follow_max,
+        coded: coded.clone(),
         scenario: scenario.map(Arc::clone),
         queue_max: usize::try_from(part(queue_max, thread)).unwrap_or(usize::MAX),
         timestamps: spec.timestamps,
@@ -207,6 +212,9 @@ fn check(spec: &LoadSpec) -> Result<(), String> {
     if spec.follow_max.is_some() && matches!(spec.pace, Pace::Closed { think_ns: 1.. }) {
         return wrong("redirects are not followed with a think time: do that in a scenario");
     }
+    if spec.decodes && spec.depth > 1 && !spec.http2 {
+        return wrong("bodies are not decoded in a pipeline");
+    }
     match spec.requests_per_connection {
         Some(0) => return wrong("a connection must carry at least one request"),
         Some(_) if spec.depth > 1 => return wrong(ONE_AT_A_TIME),
@@ -223,14 +231,12 @@ fn checks(
     if let Some(scenario) = scenario {
         return Ok(Some(Arc::clone(&scenario.checks)));
     }
-    match (&spec.checks, spec.follow_max) {
-        (None, None) => Ok(None),
-        (Some(of), None) => Checks::new(of).map(Some),
-        (of, Some(hops_max)) => {
-            let of = of.clone().unwrap_or_default();
-            Checks::following(&of, hops_max).map(Some)
-        }
+    let faults = AnswerFaults::of(spec);
+    if spec.checks.is_none() && faults == AnswerFaults::default() {
+        return Ok(None);
     }
+    let of = spec.checks.clone().unwrap_or_default();
+    Checks::with_faults(&of, faults).map(Some)
 }
 
 /// Which status codes are expected of each step.

@@ -51,9 +51,9 @@ pub use client::{
 pub use environment::{CodeState, Environment, Fact, Software};
 pub use histogram::Histogram;
 pub use load::{
-    Arrivals, Counts, ExpectedAnswer, GeneratorDelay, GeneratorEvent, Http2Report, LoadData,
-    LoadReport, LoadSpec, LoadTarget, LoadTls, PreparedRequest, QUEUE_MAX, RedirectReport,
-    RequestOrder, RowOrder, Slices, SpokenTls, ThreadCpu, TlsReport, Turn, Turned,
+    Arrivals, CodedReport, Counts, ExpectedAnswer, GeneratorDelay, GeneratorEvent, Http2Report,
+    LoadData, LoadReport, LoadSpec, LoadTarget, LoadTls, PreparedRequest, QUEUE_MAX,
+    RedirectReport, RequestOrder, RowOrder, Slices, SpokenTls, ThreadCpu, TlsReport, Turn, Turned,
 };
 pub use machine::{MachineCheck, MachineState};
 pub use pace::{LatencyOrigin, Pace, StagePoint, Timestamps};

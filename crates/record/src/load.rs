@@ -117,6 +117,10 @@ pub struct LoadSpec {
     /// Requests say `Expect: 100-continue`; their bodies are sent once the server has answered with 100.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub expects_continue: bool,
+    /// Bodies of answers that have a content coding are decoded: what is expected is expected of what they stand for. Not in a pipeline
+    /// of HTTP/1.1.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub decodes: bool,
     /// Redirects are followed, up to so many in a row: each is another request in the slot of the one that led to it. `requests_max`,
     /// `queue_max` and arrivals count what was asked for, without them. `None`: they are answers like others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -404,6 +408,9 @@ pub struct LoadReport {
     /// The checks of answers, and how often each failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<CheckCount>,
+    /// What was decoded; `None` where nothing is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coded: Option<CodedReport>,
     /// What came of redirects; `None` where none are followed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redirects: Option<RedirectReport>,
@@ -582,6 +589,19 @@ pub struct Counts {
     pub abandoned: u64,
     /// Attempts to connect that failed, by kind; no request was sent on these.
     pub connect_failed: Failures,
+}
+
+/// Bodies of answers as they came and as they were decoded, of all answers of the run whose bodies could be.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct CodedReport {
+    /// These answers.
+    pub answers: u64,
+    /// Those of them with a content coding.
+    pub coded: u64,
+    /// Bytes of their bodies as they came.
+    pub wire_bytes: u64,
+    /// Bytes that these stand for.
+    pub decoded_bytes: u64,
 }
 
 /// Redirects that were followed. Each is a request in `counts`, with a latency of its own.

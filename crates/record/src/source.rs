@@ -41,6 +41,9 @@ pub struct PlannedSource {
     /// Whether each connection keeps the cookies that the server sets.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cookies: bool,
+    /// Whether answers are asked for with a content coding, and decoded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub compressed: bool,
     /// Redirects that are followed in a row; 0: they are answers like others.
     #[serde(default, skip_serializing_if = "is_no_count")]
     pub follow: u32,

@@ -45,6 +45,9 @@ pub fn sent(workload: &PlannedWorkload, with_body: bool) -> String {
     } else {
         ""
     });
+    if source.compressed {
+        text.push_str(", compressed");
+    }
     if source.follow > 0 {
         text.push_str(", with redirects followed");
     }

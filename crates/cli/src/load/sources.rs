@@ -13,7 +13,7 @@ use prony_load::requests::{
     ListError, ListedContext, ListedRequest, RequestFormat, RequestList, body_of, from_environment,
     read, usual_method,
 };
-use prony_load::{escaped_text, has_fields};
+use prony_load::{accepted_codings, escaped_text, has_fields};
 use prony_record::{LoadData, Pace, PreparedRequest, RequestOrder, RowOrder, ScenarioSpec};
 
 use super::source_words::{DataOrderWord, OrderWord};
@@ -301,6 +301,9 @@ fn headers(words: &LoadWords) -> anyhow::Result<Vec<(String, String)>> {
     };
     if words.way.no_keepalive && !has(&headers, "connection") {
         headers.push(("Connection".to_owned(), "close".to_owned()));
+    }
+    if words.answers.compressed && !has(&headers, "accept-encoding") {
+        headers.push(("Accept-Encoding".to_owned(), accepted_codings()));
     }
     for (name, value) in identity::headers(&words.identity)? {
         if has(&headers, &name) {

@@ -261,6 +261,16 @@ fn sources(text: &mut String, report: &LoadReport) -> std::fmt::Result {
         let why = "The data ended: each of its rows was used once, and the run ended with the last";
         writeln!(text, "  {why}")?;
     }
+    if let Some(coded) = &report.coded {
+        let answers = counted(coded.answers, "answer");
+        writeln!(
+            text,
+            "  Compressed: {} of {answers}; bodies of {} stand for {}",
+            coded.coded,
+            bytes(coded.wire_bytes as f64),
+            bytes(coded.decoded_bytes as f64)
+        )?;
+    }
     if let Some(redirects) = &report.redirects {
         let whole = &redirects.whole_ns;
         let unfinished = match redirects.unfinished {

@@ -19,7 +19,7 @@ use super::words::short;
 use crate::diagnosis::{Diagnosis, suggest};
 
 /// Keys of a workload that are about what is sent, beside `request`.
-pub const KEYS: [&str; 10] = [
+pub const KEYS: [&str; 11] = [
     "requests",
     "requests_file",
     "format",
@@ -30,6 +30,7 @@ pub const KEYS: [&str; 10] = [
     "bearer",
     "cookies",
     "follow",
+    "compressed",
 ];
 /// How often a request is drawn beside the others.
 const WEIGHT: std::ops::RangeInclusive<u64> = 1..=1_000_000;
@@ -208,6 +209,7 @@ fn planned(
             user: text(user),
             bearer: text(bearer),
             cookies: table.truth("cookies", p).unwrap_or_default(),
+            compressed: table.truth("compressed", p).unwrap_or_default(),
             follow: table.whole("follow", FOLLOW, p).unwrap_or_default() as u32,
             ..PlannedSource::default()
         },
@@ -386,6 +388,7 @@ pub fn check_within(experiment: &Experiment, p: &mut Problems) {
         let why = match &source.planned {
             of if of.cookies => "`cookies` of an answer go with the next request",
             of if of.follow > 0 => "`follow` sends a request for an answer",
+            of if of.compressed => "`compressed` answers are decoded one at a time",
             _ => continue,
         };
         let of_it = experiment.settings.iter().filter(|s| s.is_for(workload));

@@ -86,7 +86,7 @@ impl AnswerFollower for HopFollower {
             Lead::Hop => (AnswerEnd::LeadsOn, None),
             Lead::Fault(fault) => {
                 let number = self.first_fault + fault as u16;
-                (AnswerEnd::Unfollowed(number), Some(number))
+                (AnswerEnd::Rejected(number), Some(number))
             }
             Lead::Nowhere => {
                 let inner = self.inner.as_mut();

@@ -9,7 +9,7 @@ use prony_record::{
 
 use super::figures::ScenarioFigures;
 use super::take::CompiledTake;
-use crate::checks::{Checks, FailedAnswer};
+use crate::checks::{AnswerFaults, Checks, FailedAnswer};
 use crate::fields::{names_in, spans};
 use crate::filled::{FilledRequest, ValuePlace};
 use crate::rows::DataFile;
@@ -87,7 +87,7 @@ impl Scenario {
                 names.push(take.name.clone());
             }
         }
-        let (steps, checks) = compiled(&all, &names, spec.follow_max)?;
+        let (steps, checks) = compiled(&all, &names, AnswerFaults::of(spec))?;
         let mut compiled = Scenario {
             spec: scenario.clone(),
             flows: flows(scenario),
@@ -318,7 +318,7 @@ fn flows(scenario: &ScenarioSpec) -> Vec<FlowSteps> {
 fn compiled(
     all: &[&ScenarioStep],
     names: &[String],
-    follow_max: Option<u32>,
+    faults: AnswerFaults,
 ) -> Result<(Vec<CompiledStep>, Arc<Checks>), String> {
     let none = AnswerChecks::default();
     let mut steps = Vec::new();
@@ -346,7 +346,7 @@ fn compiled(
             (of.name.as_str(), &step.checks, takes.collect())
         })
         .collect();
-    let (checks, firsts) = Checks::of_steps(&parts, follow_max)?;
+    let (checks, firsts) = Checks::of_steps(&parts, faults)?;
     for (step, first) in steps.iter_mut().zip(firsts) {
         step.first_check = first;
     }

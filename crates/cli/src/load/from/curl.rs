@@ -107,10 +107,10 @@ pub const CURL: Tool = Tool {
         flag(
             &["--compressed"],
             "",
-            By(
-                "`-H 'Accept-Encoding: …'`; answers are not unpacked",
-                |to, _| to.header("Accept-Encoding: deflate, gzip, br"),
-            ),
+            By("`--compressed`", |to, _| {
+                to.add("--compressed", None);
+                Ok(())
+            }),
         ),
         flag(
             &["--url"],

@@ -39,13 +39,16 @@ fn commands_of_others_are_commands_of_ours() {
             "wrk2 -R2k -c10 -d1m -L http://x/",
             "-t 2 -c 10 -d 60s -R 2000 --timeout 2s --latency http://x/",
         ),
-        ("hey http://x/", "-t 2 -c 50 -n 200 --timeout 20s http://x/"),
         (
-            "hey -z 1m30s -n 5 -c 10 -q 5 -m POST -d '{}' -T application/json http://x/",
-            "-t 2 -c 10 -d 90s -R 50 --timeout 20s -H 'Content-Type: application/json' --body '{}' http://x/",
+            "hey http://x/",
+            "-t 2 -c 50 -n 200 --timeout 20s --follow=10 http://x/",
         ),
         (
-            "hey -disable-keepalive --cpus=1 http://x/",
+            "hey -z 1m30s -n 5 -c 10 -q 5 -m POST -d '{}' -T application/json http://x/",
+            "-t 2 -c 10 -d 90s -R 50 --timeout 20s -H 'Content-Type: application/json' --follow=10 --body '{}' http://x/",
+        ),
+        (
+            "hey -disable-keepalive -disable-redirects --cpus=1 http://x/",
             "-t 1 -c 50 -n 200 --timeout 20s --no-keepalive http://x/",
         ),
         (
@@ -66,7 +69,7 @@ fn commands_of_others_are_commands_of_ours() {
         ),
         (
             "oha -z 10s -q 100 -c 20 --http2 -p 4 http://x/",
-            "-t 2 -c 20 -d 10s -R 100 --timeout 1h --streams 4 --http2 http://x/",
+            "-t 2 -c 20 -d 10s -R 100 --timeout 1h --streams 4 --http2 --follow=10 http://x/",
         ),
         (
             "h2load -n100 -c10 -m 8 http://x/",
@@ -78,15 +81,27 @@ fn commands_of_others_are_commands_of_ours() {
         ),
         (
             "echo 'GET http://x/' | vegeta attack -duration=5s -rate 3000/1m | tee r.bin | vegeta report",
-            "-t 2 -c 100 -d 5s -R 50 --timeout 30s http://x/",
+            "-t 2 -c 100 -d 5s -R 50 --timeout 30s --follow=10 http://x/",
         ),
         (
             "echo 'PUT https://x/' | vegeta attack -duration=5s -rate=0 -max-workers=7 -session-tickets",
-            "-t 2 -c 7 -d 5s --timeout 30s --method PUT --http2 https://x/",
+            "-t 2 -c 7 -d 5s --timeout 30s --method PUT --http2 --follow=10 https://x/",
         ),
         (
             "curl 'http://x/' -H 'Accept: */*' --data-raw '{\"a\":1}' -H 'Content-Type: application/json' --compressed",
-            "-t 2 -c 10 --timeout 10s -H 'Content-Type: application/json' -H 'Accept: */*' --body '{\"a\":1}' -H 'Accept-Encoding: deflate, gzip, br' http://x/",
+            "-t 2 -c 10 --timeout 10s -H 'Content-Type: application/json' -H 'Accept: */*' --body '{\"a\":1}' --compressed http://x/",
+        ),
+        (
+            "vegeta attack -redirects -1 -targets x",
+            "-t 2 -c 100 -R 50 --timeout 30s --requests-file x",
+        ),
+        (
+            "curl --max-redirs 3 -L http://x/",
+            "-t 2 -c 10 --timeout 10s --follow=3 http://x/",
+        ),
+        (
+            "curl -L http://x/",
+            "-t 2 -c 10 --timeout 10s --follow=50 http://x/",
         ),
         (
             "curl -XDELETE -u user:password http://x/",

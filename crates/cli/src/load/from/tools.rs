@@ -421,6 +421,7 @@ const OHA: Tool = Tool {
         if to.depth.is_some() && !to.http2 {
             return Err("-p is for HTTP/2: add --http2".to_owned());
         }
+        to.follow.get_or_insert(10);
         Ok(())
     },
     remark: "oha waits for an answer for ever unless told otherwise; the translation, an hour (`--timeout 1h`). A redirect that it follows is a request of its own here",
@@ -656,6 +657,7 @@ const VEGETA: Tool = Tool {
         to.no_resumption = !to.session_tickets;
         to.connections.get_or_insert(100);
         to.timeout.get_or_insert(Nanos::from_secs(30));
+        to.follow.get_or_insert(10);
         let is_secure = to.urls.first().is_some_and(|url| url.starts_with("https:"));
         to.http2 |= is_secure && !to.http1;
         match to.rate {
