@@ -236,6 +236,7 @@ fn resolve(words: &LoadWords) -> anyhow::Result<(LoadSpec, Vec<String>)> {
         Some(_) => find_max::STEP,
         None => DURATION,
     };
+    let may_fail = words.answers.may_fail();
     let statuses = words.expect.expect_status.as_ref().map(|of| of.0.clone());
     let mut spec = LoadSpec {
         target: targets.next().context("a URL has an address")?,
@@ -257,10 +258,8 @@ fn resolve(words: &LoadWords) -> anyhow::Result<(LoadSpec, Vec<String>)> {
         has_fields: requests.has_fields,
         data: requests.data,
         cookies: words.identity.cookies,
-        follow_max: words.answers.follow,
-        decodes: words.answers.compressed,
         expected_status: statuses.unwrap_or_default(),
-        checks: expect::checks(&words.expect, requests.scenario.is_some())?,
+        checks: expect::checks(&words.expect, requests.scenario.is_some(), may_fail)?,
         scenario: requests.scenario,
         driver: crate::driver::chosen()?,
         exact: !words.coalesce,
@@ -283,6 +282,7 @@ fn resolve(words: &LoadWords) -> anyhow::Result<(LoadSpec, Vec<String>)> {
         sources: words.way.source.iter().map(ToString::to_string).collect(),
         ..LoadSpec::default()
     };
+    (spec.follow_max, spec.decodes) = (words.answers.follow, words.answers.compressed);
     form::apply(&words.form, url, &mut spec)?;
     Ok((spec, requests.notes))
 }

@@ -726,7 +726,15 @@ fn redirects_are_followed_where_that_is_said_and_each_is_a_request() {
         said.contains("  Redirects: 3, counted as answers and not followed\n"),
         "{said}"
     );
-    let said = ended(&folder, 1, &[&away, "-n", "3", "--follow"]);
+    let said = ended(
+        &folder,
+        1,
+        &[&away, "-n", "3", "--follow", "--keep-failed", "failed"],
+    );
+    let kept = fs::read_dir(folder.join("failed"))
+        .expect("a folder")
+        .count();
+    assert_eq!(kept, 3, "{said}");
     assert!(
         said.contains("  Check failed: redirect to another origin (3 answers)\n"),
         "{said}"

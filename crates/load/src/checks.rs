@@ -103,6 +103,8 @@ pub struct Checks {
     first_fault: u16,
     /// Likewise, that a body does not decode.
     undecoded: u16,
+    /// Something is done with answers before anything is expected of them, and may fail.
+    has_faults: bool,
     /// Of each step, how long its answer may take, and the number of that check. Without a scenario there is one.
     within: Box<[(Nanos, u16)]>,
     failed: Vec<AtomicU64>,
@@ -181,6 +183,7 @@ impl Checks {
             checks,
             first_fault: 0,
             undecoded: 0,
+            has_faults: false,
             names,
             within: Box::new([(within, of_time)]),
             failed,
@@ -208,6 +211,7 @@ impl Checks {
             self.names.extend(RedirectFault::names(hops_max));
         }
         self.undecoded = self.names.len() as u16;
+        self.has_faults = faults != AnswerFaults::default();
         if faults.decodes {
             self.names.push(UNDECODED.to_owned());
         }
@@ -254,6 +258,7 @@ impl Checks {
             checks: Vec::new(),
             first_fault: 0,
             undecoded: 0,
+            has_faults: false,
             names,
             within: within.into(),
             failed,
@@ -279,7 +284,8 @@ impl Checks {
 
     /// A checker of one answer after the other; `None` where only the time is checked.
     pub fn checker(self: &Arc<Checks>) -> Option<Box<AnswerChecker>> {
-        if self.checks.is_empty() && self.observe_max == 0 {
+        let keeps = self.observe_max > 0 || (self.has_faults && self.keep_max > 0);
+        if self.checks.is_empty() && !keeps {
             return None;
         }
         Some(Box::new(self.holding(false)))

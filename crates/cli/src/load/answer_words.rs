@@ -23,6 +23,13 @@ pub struct AnswerWords {
     pub compressed: bool,
 }
 
+impl AnswerWords {
+    /// Whether an answer may fail although nothing is expected of it.
+    pub fn may_fail(&self) -> bool {
+        self.follow.is_some() || self.compressed
+    }
+}
+
 fn followed(text: &str) -> Result<u32, String> {
     match rate::count(text)? {
         count @ 1..=FOLLOWED_MAX => Ok(count as u32),

@@ -102,8 +102,13 @@ fn longest(text: &str) -> Result<Nanos, String> {
     duration::parse_positive(text.trim())
 }
 
-/// The checks that the words say; `None`: none, as of a scenario, whose steps have their own.
-pub fn checks(words: &ExpectWords, is_scenario: bool) -> anyhow::Result<Option<AnswerChecks>> {
+/// The checks that the words say; `None`: none, as of a scenario, whose steps have their own. `may_fail`: other words do something with
+/// answers that may fail.
+pub fn checks(
+    words: &ExpectWords,
+    is_scenario: bool,
+    may_fail: bool,
+) -> anyhow::Result<Option<AnswerChecks>> {
     if is_scenario {
         return Ok(None);
     }
@@ -127,14 +132,14 @@ pub fn checks(words: &ExpectWords, is_scenario: bool) -> anyhow::Result<Option<A
     }
     let is_any = checks != AnswerChecks::default();
     if words.keep_failed.is_some() {
-        if !is_any {
+        if !is_any && !may_fail {
             bail!(
                 "--keep-failed keeps answers that fail a check: give one, such as --expect-contains"
             );
         }
         checks.keep_max = kept_max(words)?;
     }
-    Ok(is_any.then_some(checks))
+    Ok((is_any || checks.keep_max > 0).then_some(checks))
 }
 
 /// How many failed answers are kept. Their folder is made.
