@@ -810,7 +810,7 @@ fn compressed_answers_are_decoded_counted_twice_and_checked_as_what_they_stand_f
         &[&url, "-n", "3", "--compressed", "-H", "accept-encoding: br"],
     );
     assert!(
-        said.contains("  Compressed: 0 of 3 answers; bodies of 15B stand for 15B\n"),
+        said.contains("  Compressed: 0 of 3 answers; bodies of 15.00B stand for 15.00B\n"),
         "{said}"
     );
     let said = ended(&folder, 1, &[&broken, "-n", "3", "--compressed"]);

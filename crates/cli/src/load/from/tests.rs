@@ -92,8 +92,8 @@ fn commands_of_others_are_commands_of_ours() {
             "-t 2 -c 10 --timeout 10s -H 'Content-Type: application/json' -H 'Accept: */*' --body '{\"a\":1}' --compressed http://x/",
         ),
         (
-            "vegeta attack -redirects -1 -targets x",
-            "-t 2 -c 100 -R 50 --timeout 30s --requests-file x",
+            "vegeta attack -duration=5s -redirects -1 -targets x",
+            "-t 2 -c 100 -d 5s -R 50 --timeout 30s --requests-file x",
         ),
         (
             "curl --max-redirs 3 -L http://x/",
