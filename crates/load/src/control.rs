@@ -17,7 +17,7 @@ use crate::coalescing;
 use crate::connection::{self, OpenConnection};
 use crate::interval::{INTERVAL, LAST_READING, LoadTotals};
 use crate::recorder::{Recorder, SLICE};
-use crate::redirect::source::HopFigures;
+use crate::redirect::figures::HopFigures;
 use crate::scenario::figures::ScenarioFigures;
 use crate::thread_spec::RunState;
 use crate::trace::RequestTimes;

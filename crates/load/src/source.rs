@@ -12,7 +12,7 @@ use crate::filled::FilledRequest;
 use crate::hpack;
 use crate::recorder::{Answer, Phases};
 use crate::redirect::chain::HopChain;
-use crate::redirect::source::HopFigures;
+use crate::redirect::figures::HopFigures;
 use crate::scenario::figures::ScenarioFigures;
 use crate::scenario::memory::UserMemory;
 use crate::window::LoadPhase;

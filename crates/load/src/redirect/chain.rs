@@ -42,7 +42,7 @@ impl RedirectFault {
 
 /// What an answer means for the chain of its request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Lead {
+pub enum RedirectLead {
     /// It is the last.
     Nowhere,
     /// A hop follows.
@@ -128,16 +128,21 @@ impl HopChain {
     }
 
     /// The request that is outstanding was answered by this status, with a Location and whether it sets a cookie.
-    pub fn answered(&mut self, status: u16, location: Option<&[u8]>, sets_cookie: bool) -> Lead {
+    pub fn answered(
+        &mut self,
+        status: u16,
+        location: Option<&[u8]>,
+        sets_cookie: bool,
+    ) -> RedirectLead {
         if !matches!(status, 301 | 302 | 303 | 307 | 308) {
-            return Lead::Nowhere;
+            return RedirectLead::Nowhere;
         }
         match self.hop(status, location, sets_cookie) {
             Ok(next) => {
                 self.next = Some(next);
-                Lead::Hop
+                RedirectLead::Hop
             }
-            Err(fault) => Lead::Fault(fault),
+            Err(fault) => RedirectLead::Fault(fault),
         }
     }
 
@@ -218,12 +223,12 @@ impl LedRequest {
         sets_cookie: bool,
     ) -> Result<Option<PreparedRequest>, String> {
         match self.0.answered(status, location, sets_cookie) {
-            Lead::Nowhere => Ok(None),
-            Lead::Fault(fault) => {
+            RedirectLead::Nowhere => Ok(None),
+            RedirectLead::Fault(fault) => {
                 let names = RedirectFault::names(self.0.hops_max);
                 Err(names[fault as usize].clone())
             }
-            Lead::Hop => {
+            RedirectLead::Hop => {
                 let next = self.0.take_next();
                 if let Some(next) = &next {
                     self.0.sent(next);
@@ -343,9 +348,9 @@ mod tests {
     }
 
     /// Where an answer leads: the next request as text, or why there is none.
-    fn led(chain: &mut HopChain, status: u16, location: &str) -> Result<String, Lead> {
+    fn led(chain: &mut HopChain, status: u16, location: &str) -> Result<String, RedirectLead> {
         match chain.answered(status, Some(location.as_bytes()), false) {
-            Lead::Hop => {
+            RedirectLead::Hop => {
                 let next = chain.take_next().expect("a hop");
                 chain.sent(&next);
                 Ok(String::from_utf8(next.bytes.to_vec()).expect("text"))
@@ -420,17 +425,17 @@ mod tests {
             ("http://[", RedirectFault::NoLocation),
         ] {
             let led = led(&mut begun(POST, false), 302, location);
-            assert_eq!(led, Err(Lead::Fault(fault)), "{location}");
+            assert_eq!(led, Err(RedirectLead::Fault(fault)), "{location}");
         }
         let mut chain = begun(POST, false);
         assert_eq!(
             chain.answered(302, None, false),
-            Lead::Fault(RedirectFault::NoLocation)
+            RedirectLead::Fault(RedirectFault::NoLocation)
         );
         for status in [200, 201, 300, 304, 305, 404] {
             assert_eq!(
                 chain.answered(status, Some(b"/x"), false),
-                Lead::Nowhere,
+                RedirectLead::Nowhere,
                 "{status}"
             );
         }
@@ -445,17 +450,20 @@ mod tests {
         }
         assert_eq!(
             led(&mut chain, 302, "/4"),
-            Err(Lead::Fault(RedirectFault::TooMany))
+            Err(RedirectLead::Fault(RedirectFault::TooMany))
         );
         chain.restart();
         chain.sent(&prepared(get));
         assert!(led(&mut chain, 302, "/1").is_ok());
         assert_eq!(
             led(&mut chain, 302, "/0"),
-            Err(Lead::Fault(RedirectFault::Loop))
+            Err(RedirectLead::Fault(RedirectFault::Loop))
         );
         // With a cookie it is another request, where cookies are kept.
-        for (keeps, lead) in [(true, Lead::Hop), (false, Lead::Fault(RedirectFault::Loop))] {
+        for (keeps, lead) in [
+            (true, RedirectLead::Hop),
+            (false, RedirectLead::Fault(RedirectFault::Loop)),
+        ] {
             let mut chain = begun(get, keeps);
             assert_eq!(chain.answered(302, Some(b"/0"), true), lead);
         }
@@ -471,7 +479,7 @@ mod tests {
         let mut chain = HopChain::new(3, false, true);
         chain.sent(&request);
         user.borrow_mut().cookies.set(b"b=3");
-        assert_eq!(chain.answered(302, Some(b"/x"), true), Lead::Hop);
+        assert_eq!(chain.answered(302, Some(b"/x"), true), RedirectLead::Hop);
         let next = chain.take_next().expect("a hop");
         assert_eq!(
             String::from_utf8_lossy(&next.bytes),

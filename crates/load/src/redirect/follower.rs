@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use prony_wire::Headers;
 
-use super::chain::{HopChain, Lead};
+use super::chain::{HopChain, RedirectLead};
 use crate::follow::{AnswerEnd, AnswerFollower};
 use crate::source::EncodedRequest;
 
@@ -76,19 +76,19 @@ impl AnswerFollower for HopFollower {
     fn end(&mut self, status: u16) -> AnswerEnd {
         let location = self.location.as_deref();
         let lead = match &self.chain {
-            None => Lead::Nowhere,
+            None => RedirectLead::Nowhere,
             Some(chain) => {
                 let mut chain = chain.borrow_mut();
                 chain.answered(status, location, self.sets_cookie)
             }
         };
         let (end, fault) = match lead {
-            Lead::Hop => (AnswerEnd::LeadsOn, None),
-            Lead::Fault(fault) => {
+            RedirectLead::Hop => (AnswerEnd::LeadsOn, None),
+            RedirectLead::Fault(fault) => {
                 let number = self.first_fault + fault as u16;
                 (AnswerEnd::Rejected(number), Some(number))
             }
-            Lead::Nowhere => {
+            RedirectLead::Nowhere => {
                 let inner = self.inner.as_mut();
                 return inner.map_or(AnswerEnd::Passed, |inner| inner.end(status));
             }

@@ -4,5 +4,6 @@
 //! as the answer comes; [`source`] sends the hops. Not for: loads that follow none, on whose way nothing of this is.
 
 pub mod chain;
+pub mod figures;
 pub mod follower;
 pub mod source;
