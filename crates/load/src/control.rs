@@ -387,7 +387,6 @@ mod tests {
                 url: String::new(),
                 address: address.to_string(),
             },
-            further: Vec::new(),
             threads: 1,
             connections: connections as u32,
             warmup_ns: 0,

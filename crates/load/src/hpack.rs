@@ -2,10 +2,11 @@
 //! the status and the length are read. The table of the server's side has no entry, as our settings say, so that an
 //! index beyond the static one is an error. No I/O.
 
+use std::rc::Rc;
+
 use prony_wire::http2::{BadBlock, FieldDecoder, put_string, take_integer, take_string};
 
 use crate::literals::{AUTHORITY, LEFT_OUT, METHOD, PATH, indexed_name};
-use crate::source::Http2Request;
 
 /// Entries of the static table.
 const STATIC: u64 = 61;
@@ -17,6 +18,15 @@ const CONTENT_LENGTH: u64 = 28;
 pub const SCHEME_HTTP: u8 = 0x86;
 /// Likewise, under TLS.
 pub const SCHEME_HTTPS: u8 = 0x87;
+
+/// A request as HTTP/2 sends it. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Http2Request {
+    /// Its fields but the scheme, encoded (RFC 7541) without use of a table that changes.
+    pub block: Rc<[u8]>,
+    /// Its body.
+    pub body: Rc<[u8]>,
+}
 
 /// What of an answer's head is read.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

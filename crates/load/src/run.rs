@@ -632,15 +632,17 @@ fn add_up(
         corrected_ns: corrected(spec, &all, length),
         drain_cut: counted.iter().any(|thread| thread.drain_cut),
         data_ended: counted.iter().any(|thread| thread.data_ended),
-        checks: Vec::new(),
         scenario: scenario_of(scenario, &counted, length),
-        coded: None,
         redirects: hops_of(&counted).map(|hops| hops.report()),
         unsent: counted.iter().map(|thread| thread.unsent).sum(),
+        ..LoadReport::default()
     };
-    let histogram = all.latency().histogram();
     let traces = counted.into_iter().map(|thread| thread.trace);
-    (report, histogram, traces.flatten().collect())
+    (
+        report,
+        all.latency().histogram(),
+        traces.flatten().collect(),
+    )
 }
 
 /// What HTTP/2 agreed on all connections.

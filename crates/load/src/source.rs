@@ -9,7 +9,7 @@ use prony_wire::Method;
 
 use crate::failure::Failure;
 use crate::filled::FilledRequest;
-use crate::hpack;
+use crate::hpack::{self, Http2Request};
 use crate::recorder::{Answer, Phases};
 use crate::redirect::chain::HopChain;
 use crate::redirect::figures::HopFigures;
@@ -58,15 +58,6 @@ impl EncodedRequest {
             weight: 0,
         }
     }
-}
-
-/// A request as HTTP/2 sends it. Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct Http2Request {
-    /// Its fields but the scheme, encoded (RFC 7541) without use of a table that changes.
-    pub block: Rc<[u8]>,
-    /// Its body.
-    pub body: Rc<[u8]>,
 }
 
 /// What a slot does next.

@@ -13,7 +13,7 @@ const FOLLOWED_MAX: u64 = 100;
 #[command(next_help_heading = "Redirects and compressed answers")]
 pub struct AnswerWords {
     /// Follow redirects within the same origin, up to N in a row [default: 10]; each is a request of its own in all counts, with a
-    /// latency of its own, and -n and -R count what is asked for without them. Without this they are answers like others
+    /// latency of its own, and -n and -R count without them. Without this they are answers like others
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = FOLLOWED, value_parser = followed,
         conflicts_with_all = ["pipeline", "think", "find_max"])]
     pub follow: Option<u32>,

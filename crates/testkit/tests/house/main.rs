@@ -87,7 +87,7 @@ fn arrows() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("record", &["base"]),
         (
             "load",
-            &["base", "wire", "engine", "tls", "record", "stats"],
+            &["base", "wire", "engine", "tls", "http", "record", "stats"],
         ),
         ("stats", &["base", "record"]),
         ("findings", &["base", "record", "stats"]),
