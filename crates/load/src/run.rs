@@ -583,7 +583,6 @@ fn add_up(
         all.merge(&counted.recorder);
     }
     let threads_cpu: Vec<_> = counted.iter().enumerate().map(cpu_of).collect();
-    let coalescing = counted.iter().map(|thread| thread.coalescing).max();
     let length = length_of(spec, windows, &counted, &all);
     let counts = all.counts();
     let latency_ns = all.latency().summary();
@@ -619,7 +618,7 @@ fn add_up(
         connections_stray: all.connections_stray,
         cpu_ns,
         threads_cpu,
-        coalescing_ns: coalescing.unwrap_or_default().0,
+        coalescing_ns: longest_coalescing(&counted).0,
         pace: spec.pace.clone(),
         latency_from: spec.latency_from,
         timestamps: if delay.pick_up_exact > 0 {
@@ -637,12 +636,15 @@ fn add_up(
         unsent: counted.iter().map(|thread| thread.unsent).sum(),
         ..LoadReport::default()
     };
+    let histogram = all.latency().histogram();
     let traces = counted.into_iter().map(|thread| thread.trace);
-    (
-        report,
-        all.latency().histogram(),
-        traces.flatten().collect(),
-    )
+    (report, histogram, traces.flatten().collect())
+}
+
+/// The longest that a thread waited for more completions.
+fn longest_coalescing(counted: &[Counted]) -> Nanos {
+    let all = counted.iter().map(|thread| thread.coalescing);
+    all.max().unwrap_or_default()
 }
 
 /// What HTTP/2 agreed on all connections.
