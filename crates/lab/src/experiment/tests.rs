@@ -45,7 +45,7 @@ fn the_documented_file_parses_whole() {
     assert!(arrivals.workloads[0].arrival.is_open());
     assert_eq!(arrivals.quick.rates.unwrap().into_inner(), [1_000.0]);
     assert!(parse(blocks[3]).unwrap().workloads[0].source.is_some());
-    assert_eq!(parse(blocks[4]).unwrap().workloads[0].require.len(), 1);
+    assert_eq!(parse(blocks[4]).unwrap().workloads[0].require.len(), 2);
     let search = parse(blocks[5]).unwrap().workloads[0].find_max.unwrap();
     assert_eq!(search.step, Nanos::from_secs(1));
     let services = parse(blocks[6]).unwrap();
