@@ -20,7 +20,7 @@ use super::types::{
     Aim, CONNECTIONS_MAX_DEFAULT, Connections, Exclusion, Experiment, From, Quick, Run,
     SubjectEntry, Workload,
 };
-use super::words::{self, PROGRAM_PLACEHOLDERS, START_PLACEHOLDERS, short};
+use super::words::{self, PROGRAM_PLACEHOLDERS, START_PLACEHOLDERS};
 use super::{arrival, client, cores, expect, find_max, published, require, rows, service, work};
 use crate::diagnosis::{Diagnoses, Diagnosis};
 use crate::subject::{program, server};
