@@ -404,6 +404,9 @@ def main():
     parser.add_argument("--prony", metavar="PATH", default="prony", help="the prony binary, for rust/prony")
     parser.add_argument("--hold", action="store_true", help="wait for Enter before the checks")
     args = parser.parse_args()
+    # Subjects are started in their own folders.
+    if "/" in args.prony:
+        args.prony = str(pathlib.Path(args.prony).resolve())
     described.leave_the_rest_behind()
     folders = [folder for folder in (HERE / args.subject, pathlib.Path(args.subject)) if (folder / "subject.toml").is_file()]
     if not folders:

@@ -12,7 +12,13 @@ use std::process::Command;
 use std::{env, io};
 
 /// What the program is made of, from the root of the repository.
-const SOURCES: [&str; 4] = ["crates", "Cargo.toml", "Cargo.lock", "rust-toolchain.toml"];
+const SOURCES: [&str; 5] = [
+    ".cargo",
+    "crates",
+    "Cargo.toml",
+    "Cargo.lock",
+    "rust-toolchain.toml",
+];
 
 /// What is packed, from the root of the repository.
 const PACKED: [&str; 2] = ["experiments", "subjects"];

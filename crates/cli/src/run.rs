@@ -57,6 +57,7 @@ use words::{OWNED, RunWords};
 const PER_TRIAL: Nanos = Nanos::from_millis(1_200);
 /// Version of what `--dry-run --json` prints.
 const DRY_SCHEMA: u32 = 1;
+const INTERRUPTED_BUILDING: &str = "prony: interrupted while building: nothing was measured";
 
 /// How a run comes about.
 enum Course {
@@ -138,8 +139,7 @@ fn measured(
     writeln!(streams.err, "{}", said_before(&planned).join("\n"))?;
     let built = builds::build(planned, subjects, home, &offer, interrupted, streams)?;
     let Some(Built { plan, .. }) = &built else {
-        let said = "prony: interrupted while building: nothing was measured";
-        writeln!(streams.err, "{said}")?;
+        writeln!(streams.err, "{INTERRUPTED_BUILDING}")?;
         return Ok(Ending::Interrupted);
     };
     if plan.cells.is_empty() {

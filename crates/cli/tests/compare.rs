@@ -13,7 +13,7 @@ fn two_commands_in_turns_and_their_runs_beside_each_other() {
     let serve = format!("{PRONY} serve --port {{port}}");
     // Two blocks claim nothing, on whichever machine.
     let small = [
-        "compare", "--path", "/hello", "-c", "2", "--blocks", "2", "-d", "100ms", "--warmup",
+        "compare", "--path", "/hello", "-c", "2", "--blocks", "2", "-d", "500ms", "--warmup",
         "20ms",
     ];
     let both = ["--interleave", &serve, &serve];
@@ -171,7 +171,7 @@ fn two_revisions_of_a_subject_in_turns() {
     std::fs::write(server, "raise SystemExit(9)").expect("a server");
     let both = ["--interleave", "./servers/tiny@v1", "./servers/tiny@HEAD"];
     let small = [
-        "-c", "1", "--blocks", "2", "-d", "100ms", "--warmup", "20ms",
+        "-c", "1", "--blocks", "2", "-d", "500ms", "--warmup", "20ms",
     ];
     let of_requests = [&["compare", "--json"], &both[..], &small[..]].concat();
     let output = prony(&folder, &of_requests);

@@ -137,14 +137,11 @@ fn a_full_disk_ends_no_run_and_what_was_measured_is_printed() {
             &url,
         );
         let (said, printed) = (text(&output.stderr), text(&output.stdout));
-        // The head of the log is written before the run.
-        if flag != "--hdr-log" {
-            assert!(
-                printed.contains("sent 20 = completed 20 "),
-                "{flag}: {printed}"
-            );
-            assert!(folder.join("s.log").exists(), "{flag}");
-        }
+        assert!(
+            printed.contains("sent 20 = completed 20 "),
+            "{flag}: {printed}"
+        );
+        assert!(folder.join("s.log").exists(), "{flag}");
         assert!(
             said.contains("prony: cannot write /dev/full: No space left on device"),
             "{flag}: {said}"
@@ -172,10 +169,18 @@ fn a_run_that_came_to_nothing_left_empty_files_and_emptied_older_ones() {
     let folder = common::folder("load-nothing");
     let url = format!("http://127.0.0.1:{}/", common::free_port());
     fs::write(folder.join("old.jsonl"), "of yesterday").expect("a file");
-    let words = ["--html", "load.html", "--json-lines", "old.jsonl"];
+    let words = [
+        "--html",
+        "load.html",
+        "--json-lines",
+        "old.jsonl",
+        "--hdr-log",
+        "load.hlog",
+    ];
     let output = load(&folder, &[&["-n20"], &words[..]].concat(), &url);
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
     assert!(!folder.join("load.html").exists());
+    assert!(!folder.join("load.hlog").exists());
     let old = fs::read_to_string(folder.join("old.jsonl")).expect("it is there");
     assert_eq!(old, "of yesterday");
     let output = load(
@@ -187,6 +192,7 @@ fn a_run_that_came_to_nothing_left_empty_files_and_emptied_older_ones() {
     let new = fs::read_to_string(folder.join("old.jsonl")).expect("it is there");
     assert!(new.starts_with('{'), "{new}");
     assert!(folder.join("load.html").exists());
+    assert!(folder.join("load.hlog").exists());
 }
 
 #[test]

@@ -247,10 +247,9 @@ fn run_as(
             let is_over = || ended.load(Acquire) >= threads.len();
             interrupted = watch(is_over, interrupted, &shared, observer, intervals.as_mut());
         }
-        let joined = threads.into_iter().map(joined);
-        let counted = joined.collect::<Result<Vec<Option<Counted>>, _>>()?;
+        let joined: Result<Vec<Option<Counted>>, _> = threads.into_iter().map(joined).collect();
+        let counted: Vec<Counted> = joined?.into_iter().flatten().collect();
         let (windows, _) = begun?;
-        let counted: Vec<Counted> = counted.into_iter().flatten().collect();
         let (driver, fallback) = facts.unwrap_or((DriverKind::Epoll, None));
         let totals = counted.iter().map(|of| of.recorder.totals());
         let totals: Option<Vec<_>> = intervals.is_some().then(|| totals.collect());

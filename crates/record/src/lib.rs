@@ -59,8 +59,7 @@ pub use machine::{MachineCheck, MachineState};
 pub use pace::{LatencyOrigin, Pace, StagePoint, Timestamps};
 pub use plan::{
     Arrival, Cell, ConnectionCap, Cores, NotRun, NotVisited, Plan, PlannedProgram, PlannedSetting,
-    PlannedSubject, PlannedVisits, PlannedWorkload, ReadySign, Repository, RequestTemplate, Source,
-    StopRule, Work,
+    PlannedSubject, PlannedVisits, PlannedWorkload, ReadySign, Repository, Source, StopRule, Work,
 };
 pub use profile::{
     PROFILE, PROFILE_STRACE, PlannedProfile, ProfileReport, ProfiledThread, is_profile,
@@ -76,7 +75,7 @@ pub use scenario::{
 };
 pub use search::{FindMax, HighestRate, RateSearch, RateSpread, RateStep, StepOutcome};
 pub use service::{Around, CounterReport, Ended, Output, PlannedCounter, PlannedRow};
-pub use source::{PlannedRequest, PlannedSource, SourceFile};
+pub use source::{PlannedRequest, PlannedSource, RequestTemplate, SourceFile};
 pub use trial::{
     Canary, CanaryPair, CheckLevel, CheckResult, CoreUse, Exit, Isolation, KernelCounters,
     MemoryMarks, Outcome, Phase, PhaseSpan, ProcessRecord, Role, ThreadRecord, Trial, Visit,

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AnswerChecks, Around, CountsSign, FindMax, Output, PlannedClient, PlannedCounter,
-    PlannedNetwork, PlannedProfile, PlannedRow, PlannedSource, PublishedClaim, StagePoint,
+    PlannedNetwork, PlannedProfile, PlannedRow, PlannedSource, PublishedClaim, RequestTemplate,
+    StagePoint,
 };
 
 /// The resolved experiment.
@@ -375,19 +376,6 @@ pub struct PlannedProgram {
     pub counts: Vec<u64>,
     /// Arguments added to the command.
     pub args: Vec<String>,
-}
-
-/// A request before its random number is put in.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct RequestTemplate {
-    /// Method.
-    pub method: String,
-    /// Path and query.
-    pub path: String,
-    /// Headers beside `Host` and `Content-Length`, in order.
-    pub headers: Vec<(String, String)>,
-    /// Body; empty: none.
-    pub body: String,
 }
 
 /// When requests start.

@@ -2,7 +2,20 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{RequestOrder, RequestTemplate, RowOrder};
+use crate::{RequestOrder, RowOrder};
+
+/// A request before its random number is put in.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RequestTemplate {
+    /// Method.
+    pub method: String,
+    /// Path and query.
+    pub path: String,
+    /// Headers beside `Host` and `Content-Length`, in order.
+    pub headers: Vec<(String, String)>,
+    /// Body; empty: none.
+    pub body: String,
+}
 
 /// Several requests, a file of them, or requests whose fields are filled in anew each time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -243,7 +243,7 @@ mod tests {
         let broken = of("p99 < 5ms", &narrow);
         assert_eq!((broken.held, broken.sure), (false, Some(true)));
         assert!(
-            broken.sentence.contains("broken: 9.10 ms is 4.10 ms above"),
+            broken.sentence.contains("broken: 9.10ms is 4.10ms above"),
             "{}",
             broken.sentence
         );
@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(lines.len(), 3, "{lines:?}");
         assert_eq!(lines[0], "Required: 2 of 3 held.");
         assert!(
-            lines[1].starts_with("c: rate > 5k: broken: 4k/s is 1k/s below the bound"),
+            lines[1].starts_with("c: rate > 5k/s: broken: 4k/s is 1k/s below the bound"),
             "{lines:?}"
         );
         assert!(lines[2].starts_with("b: "), "{lines:?}");

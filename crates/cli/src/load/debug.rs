@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use anyhow::Context as _;
-use clap::Args;
 use prony_base::{Nanos, counted};
 use prony_load::{
     LaneCookies, LoadResult, LoadSpec, ObservedAnswer, Observer, first_requests, request_fields,
@@ -18,42 +17,8 @@ use super::{ending, tls};
 use crate::signals::interruption;
 use crate::{Ending, Streams};
 
-/// Exchanges that are shown at the most.
-const EXCHANGES_MAX: u32 = 1_000;
 /// Bytes of a body that are shown.
 const SHOWN_MAX: usize = 1_024;
-
-/// What is of a load, and would be left out without a word.
-const WITHOUT: [&str; WITHOUT_COUNT] = [
-    "scenario",
-    "find_max",
-    "live",
-    "json",
-    "json_lines",
-    "hgrm",
-    "hdr_log",
-    "metrics",
-    "html",
-    "seconds",
-    "trace",
-    "keep_failed",
-    "require",
-    "stop_on",
-];
-const WITHOUT_COUNT: usize = 14;
-
-/// Words about looking at single requests.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Looking at requests")]
-pub struct DebugWords {
-    /// Print the first request as it is sent, and send nothing; of HTTP/2 its fields
-    #[arg(long, conflicts_with_all = WITHOUT)]
-    pub print_request: bool,
-    /// Send so many requests, one after the other, and show each with its answer and what the checks say of it
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(EXCHANGES_MAX)),
-        conflicts_with_all = WITHOUT, conflicts_with_all = ["print_request", "rate", "stages", "think", "replay", "requests", "warmup"])]
-    pub debug: Option<u32>,
-}
 
 /// Prints the first request of `spec`.
 pub fn print_request(spec: &LoadSpec, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {

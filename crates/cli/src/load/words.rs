@@ -8,7 +8,6 @@ use prony_base::typed::{duration, rate};
 use prony_load::Objective;
 
 use super::answer_words::AnswerWords;
-use super::debug::DebugWords;
 use super::expect::ExpectWords;
 use super::form::FormWords;
 use super::identity::IdentityWords;
@@ -20,6 +19,26 @@ use crate::tls::TlsVersionWord;
 
 /// Threads at the most.
 const THREADS_MAX: u32 = 1_024;
+/// Exchanges that `--debug` shows at the most.
+const EXCHANGES_MAX: u32 = 1_000;
+/// What is of a load and not of single requests, and would be left out without a word.
+const WITHOUT: [&str; WITHOUT_COUNT] = [
+    "scenario",
+    "find_max",
+    "live",
+    "json",
+    "json_lines",
+    "hgrm",
+    "hdr_log",
+    "metrics",
+    "html",
+    "seconds",
+    "trace",
+    "keep_failed",
+    "require",
+    "stop_on",
+];
+const WITHOUT_COUNT: usize = 14;
 
 /// `prony load`
 #[derive(Debug, Args)]
@@ -151,6 +170,19 @@ pub struct LoadWords {
     /// Drive a server that is neither on loopback nor in a private network
     #[arg(long)]
     pub yes_i_own_this_host: bool,
+}
+
+/// Words about looking at single requests.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Looking at requests")]
+pub struct DebugWords {
+    /// Print the first request as it is sent, and send nothing; of HTTP/2 its fields
+    #[arg(long, conflicts_with_all = WITHOUT)]
+    pub print_request: bool,
+    /// Send so many requests, one after the other, and show each with its answer and what the checks say of it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(EXCHANGES_MAX)),
+        conflicts_with_all = WITHOUT, conflicts_with_all = ["print_request", "rate", "stages", "think", "replay", "requests", "warmup"])]
+    pub debug: Option<u32>,
 }
 
 /// Words about connections: how long they last, where they go, where they come from.

@@ -20,7 +20,7 @@ use super::types::{
     Aim, CONNECTIONS_MAX_DEFAULT, Connections, Exclusion, Experiment, From, Quick, Run,
     SubjectEntry, Workload,
 };
-use super::words::{self, PROGRAM_PLACEHOLDERS, START_PLACEHOLDERS, short};
+use super::words::{self, PROGRAM_PLACEHOLDERS, START_PLACEHOLDERS};
 use super::{arrival, client, cores, expect, find_max, published, require, rows, service, work};
 use crate::diagnosis::{Diagnoses, Diagnosis};
 use crate::subject::{program, server};
@@ -449,41 +449,6 @@ fn read_workload(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Workload
         counter,
         find_max,
     })
-}
-
-pub(super) fn check_method(method: &Spanned<String>, p: &mut Problems) {
-    const KNOWN: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
-    let text = method.get_ref().as_str();
-    if KNOWN.contains(&text) {
-        return;
-    }
-    let message = format!("`{}` is no method that Prony sends", short(text));
-    p.note(
-        Diagnosis::new(method.span(), message)
-            .help(crate::diagnosis::suggest(text, "method", &KNOWN)),
-    );
-}
-
-pub(super) fn check_header(name: &Spanned<String>, value: &Spanned<String>, p: &mut Problems) {
-    const OURS: [&str; 4] = ["host", "content-length", "transfer-encoding", "connection"];
-    let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
-    let text = name.get_ref();
-    if text.is_empty() || !text.chars().all(token) {
-        let message = format!("`{}` is no name of a header", short(text));
-        p.note(Diagnosis::new(name.span(), message));
-    } else if OURS.contains(&text.to_ascii_lowercase().as_str()) {
-        let message = format!("the header `{text}` is written by Prony itself");
-        p.note(Diagnosis::new(name.span(), message));
-    }
-    if value
-        .get_ref()
-        .contains(|c: char| c.is_control() && c != '\t')
-    {
-        p.note(Diagnosis::new(
-            value.span(),
-            "a header's value is one line of text",
-        ));
-    }
 }
 
 fn read_exclusion(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Exclusion> {

@@ -12,7 +12,6 @@ use toml::Spanned;
 
 use super::fields::{Fields, Problems};
 use super::keys::{check_path, name_of_path};
-use super::read::{check_header, check_method};
 use super::spoken;
 use super::types::{Experiment, Workload, WorkloadSource};
 use super::words::short;
@@ -97,14 +96,12 @@ pub fn read(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<SentRequests
         None => name_of_path(&first.path),
     };
     let is_needed = !is_one || planned.source != PlannedSource::default() || is_filled(&first);
+    let path = |one: &PlannedRequest| one.request.path.clone();
     let source = is_needed.then(|| WorkloadSource {
         place: table.span.clone(),
         file_at: table.span_of("requests_file"),
         data_at: table.span_of("data"),
-        paths: requests
-            .iter()
-            .map(|one| one.request.path.clone())
-            .collect(),
+        paths: requests.iter().map(path).collect(),
         planned: PlannedSource {
             count: requests.len() as u64,
             headers: match file {
@@ -146,7 +143,7 @@ fn listed(
 }
 
 /// Keys that stand beside the requests.
-struct Beside {
+struct SourceKeys {
     source: PlannedSource,
     order: Option<RequestOrder>,
 }
@@ -156,7 +153,7 @@ fn planned(
     file: Option<&Spanned<String>>,
     is_one: bool,
     p: &mut Problems,
-) -> Beside {
+) -> SourceKeys {
     let format = table.text("format", p);
     if let Some(format) = &format {
         if let Err(why) = format.get_ref().parse::<RequestFormat>() {
@@ -200,7 +197,7 @@ fn planned(
         path: path.get_ref().clone(),
         sha256: String::new(),
     };
-    Beside {
+    SourceKeys {
         source: PlannedSource {
             file: file.map(named),
             format: text(format),
@@ -423,5 +420,37 @@ fn check_follow(workload: &Workload, source: &WorkloadSource, p: &mut Problems) 
     for (_, what) in wrong.iter().filter(|(is_so, _)| *is_so) {
         let message = format!("`follow` does not go with {what}");
         p.note(Diagnosis::new(source.place.clone(), message));
+    }
+}
+
+fn check_method(method: &Spanned<String>, p: &mut Problems) {
+    const KNOWN: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
+    let text = method.get_ref().as_str();
+    if KNOWN.contains(&text) {
+        return;
+    }
+    let message = format!("`{}` is no method that Prony sends", short(text));
+    p.note(Diagnosis::new(method.span(), message).help(suggest(text, "method", &KNOWN)));
+}
+
+fn check_header(name: &Spanned<String>, value: &Spanned<String>, p: &mut Problems) {
+    const OURS: [&str; 4] = ["host", "content-length", "transfer-encoding", "connection"];
+    let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+    let text = name.get_ref();
+    if text.is_empty() || !text.chars().all(token) {
+        let message = format!("`{}` is no name of a header", short(text));
+        p.note(Diagnosis::new(name.span(), message));
+    } else if OURS.contains(&text.to_ascii_lowercase().as_str()) {
+        let message = format!("the header `{text}` is written by Prony itself");
+        p.note(Diagnosis::new(name.span(), message));
+    }
+    if value
+        .get_ref()
+        .contains(|c: char| c.is_control() && c != '\t')
+    {
+        p.note(Diagnosis::new(
+            value.span(),
+            "a header's value is one line of text",
+        ));
     }
 }

@@ -276,7 +276,11 @@ fn a_server_that_is_paused_leaves_clicks_in_doubt_and_counts_none_twice() {
     let Some(server) = Server::start() else {
         return;
     };
-    for round in 0..5 {
+    // A pause that meets the keeper while it asks for the totals leaves no click in doubt: then another round.
+    let (mut round, mut unsure) = (0, 0);
+    while round < 5 || unsure == 0 {
+        round += 1;
+        assert!(round <= 50, "no click was ever on its way");
         let before = server.count();
         let tally = Tally::open(&server.setting(Ack::Synced)).expect("it opens");
         let counts = at_desk(&tally, async |handle, desk| {
@@ -303,7 +307,7 @@ fn a_server_that_is_paused_leaves_clicks_in_doubt_and_counts_none_twice() {
         tally.close().expect("all is kept");
         let counted = server.count() - before;
         println!("round {round}: {counts:?}, {counted} in Redis");
-        assert!(counts.unsure > 0, "some were on their way");
+        unsure += counts.unsure;
         let (least, most) = (counts.acknowledged, counts.acknowledged + counts.unsure);
         assert!((least..=most).contains(&counted), "{counted}, {counts:?}");
     }

@@ -38,25 +38,35 @@ impl LoadOutput for Percentiles {
 pub struct HdrLog {
     file: LinesFile,
     log: IntervalLog,
+    /// Until it is written, with the first line: a run that comes to nothing leaves no file.
+    head: Option<String>,
 }
 
 impl HdrLog {
-    /// For `file`, which gets its head. The start that it has is now, a little before that of the window.
-    pub fn new(mut file: LinesFile, spec: &LoadSpec) -> anyhow::Result<HdrLog> {
+    /// For `file`. The start that its head has is now, a little before that of the window.
+    pub fn new(file: LinesFile, spec: &LoadSpec) -> HdrLog {
         let about = format!("prony load: {}", summary::heading(spec).replace('\n', " "));
         let (log, head) = IntervalLog::new(SystemTime::now(), &about);
-        file.write(&head)?;
-        Ok(HdrLog { file, log })
+        let head = Some(head);
+        HdrLog { file, log, head }
+    }
+
+    fn begin(&mut self) -> anyhow::Result<()> {
+        match self.head.take() {
+            Some(head) => self.file.write(&head),
+            None => Ok(()),
+        }
     }
 }
 
 impl LoadOutput for HdrLog {
     fn interval(&mut self, interval: &LoadInterval) -> anyhow::Result<()> {
         let line = self.log.line(interval)?;
+        self.begin()?;
         self.file.write(&line)
     }
 
     fn finish(&mut self, _: &FinishedLoad<'_>) -> anyhow::Result<()> {
-        Ok(())
+        self.begin()
     }
 }

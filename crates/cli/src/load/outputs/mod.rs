@@ -45,7 +45,7 @@ impl Outputs {
             all.push(Box::new(hdr::Percentiles::new(LinesFile::create(file)?)));
         }
         if let Some(file) = &words.hdr_log {
-            all.push(Box::new(hdr::HdrLog::new(LinesFile::create(file)?, spec)?));
+            all.push(Box::new(hdr::HdrLog::new(LinesFile::create(file)?, spec)));
         }
         if let Some(address) = words.metrics {
             let metrics = metrics::Metrics::bind(address)?;
