@@ -4,6 +4,7 @@
 //! as it comes. Only regular expressions and JSON need the body as a whole: up to [`BODY_BYTES_MAX`] of it are held, and the check
 //! of a longer one has failed. All other checks hold no more than the texts that they look for.
 
+use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,6 +23,33 @@ pub const BODY_BYTES_MAX: usize = 8 << 20;
 const KEPT_BYTES_MAX: usize = 64 << 10;
 /// Most memory that a compiled expression takes.
 const REGEX_BYTES_MAX: usize = 1 << 20;
+
+/// Follows the answers of one connection, one after the other, as they come.
+pub trait AnswerFollower {
+    /// Another answer begins.
+    fn begin(&mut self);
+
+    /// Its head has come.
+    fn head(&mut self, headers: &Headers<'_>);
+
+    /// A part of its body has come.
+    fn body(&mut self, data: &[u8]);
+
+    /// The answer is whole: the number of the check that it fails.
+    fn end(&mut self, status: u16) -> Option<u16>;
+}
+
+/// Makes a follower for each connection of a load.
+pub trait AnswerFollowers: Debug + Send + Sync {
+    /// That of a connection of thread `thread`. It passes the answer on to `checker`, and returns `failed` where the answer fails by
+    /// the follower itself.
+    fn follower(
+        &self,
+        thread: u32,
+        checker: Option<Box<dyn AnswerFollower>>,
+        failed: u16,
+    ) -> Box<dyn AnswerFollower>;
+}
 
 /// An answer that failed a check, kept for looking.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -52,9 +80,13 @@ enum Check {
 #[derive(Debug)]
 pub struct Checks {
     checks: Vec<Check>,
-    /// In words, in the order of `checks`, and last the one of time.
+    /// In words, in the order of `checks`, then the one of time, and last the follower's.
     names: Vec<String>,
     within: Nanos,
+    /// Number of the check of time.
+    time: u16,
+    /// Number of the follower's own check, where there is one.
+    followed: Option<u16>,
     failed: Vec<AtomicU64>,
     keep_max: usize,
     kept: Mutex<Vec<FailedAnswer>>,
@@ -66,6 +98,14 @@ impl Checks {
     /// # Errors
     /// What one of them says that it cannot.
     pub fn new(of: &AnswerChecks) -> Result<Arc<Checks>, String> {
+        Checks::followed_as(of, None)
+    }
+
+    /// [`Checks::new`] with one more, which a follower does and which has this name.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn followed_as(of: &AnswerChecks, name: Option<&str>) -> Result<Arc<Checks>, String> {
         let mut checks = Vec::new();
         let mut names = Vec::new();
         let mut add = |name: String, check: Check| {
@@ -117,12 +157,17 @@ impl Checks {
         if of.within_ns.is_some() {
             names.push(format!("time up to {within}"));
         }
+        let time = names.len().saturating_sub(1) as u16;
+        let followed = name.map(|_| names.len() as u16);
+        names.extend(name.map(str::to_owned));
         let mut failed = Vec::new();
         failed.resize_with(names.len(), AtomicU64::default);
         Ok(Arc::new(Checks {
             checks,
             names,
             within,
+            time,
+            followed,
             failed,
             keep_max: of.keep_max as usize,
             kept: Mutex::default(),
@@ -159,6 +204,12 @@ impl Checks {
         }))
     }
 
+    /// The same as a follower.
+    pub fn follower(self: &Arc<Checks>) -> Option<Box<dyn AnswerFollower>> {
+        let checker = self.checker()?;
+        Some(checker)
+    }
+
     /// The check that an answer with this status and body fails, in words. Headers and time are not looked at.
     pub fn failed_by(self: &Arc<Checks>, status: u16, body: &[u8]) -> Option<String> {
         let mut checker = self.checker()?;
@@ -170,8 +221,12 @@ impl Checks {
 
     /// The check of time, if an answer that took so long fails it.
     pub fn too_late(&self, latency: Nanos) -> Option<u16> {
-        let number = self.names.len().saturating_sub(1);
-        (latency > self.within).then_some(number as u16)
+        (latency > self.within).then_some(self.time)
+    }
+
+    /// Number of the follower's check; that of none where it has none.
+    pub fn followed(&self) -> u16 {
+        self.followed.unwrap_or(u16::MAX)
     }
 
     /// Counts a failure of the window.
@@ -188,7 +243,13 @@ impl Checks {
             check: name.clone(),
             failed: failed.load(Relaxed),
         };
-        both.map(count).collect()
+        let mut counts: Vec<_> = both.map(count).collect();
+        // The follower's is not one that the user asked for: it is named where it failed.
+        let is_quiet = counts.last().is_some_and(|last| last.failed == 0);
+        if self.followed.is_some() && is_quiet {
+            counts.pop();
+        }
+        counts
     }
 
     /// The answers that were kept.
@@ -242,9 +303,8 @@ pub struct AnswerChecker {
     sha256: Option<Sha256>,
 }
 
-impl AnswerChecker {
-    /// Another answer begins.
-    pub fn begin(&mut self) {
+impl AnswerFollower for AnswerChecker {
+    fn begin(&mut self) {
         self.found.fill(false);
         self.body.clear();
         self.tail.clear();
@@ -254,8 +314,7 @@ impl AnswerChecker {
         }
     }
 
-    /// Its head has come.
-    pub fn head(&mut self, headers: &Headers<'_>) {
+    fn head(&mut self, headers: &Headers<'_>) {
         for (check, found) in self.of.checks.iter().zip(&mut self.found) {
             if let Check::Header(name, value) = check {
                 let mut all = headers.get_all(name);
@@ -267,8 +326,7 @@ impl AnswerChecker {
         }
     }
 
-    /// A part of its body has come.
-    pub fn body(&mut self, data: &[u8]) {
+    fn body(&mut self, data: &[u8]) {
         self.size += data.len() as u64;
         let room = self.holds.saturating_sub(self.body.len());
         self.body.extend_from_slice(&data[..data.len().min(room)]);
@@ -294,8 +352,7 @@ impl AnswerChecker {
         }
     }
 
-    /// The answer is whole: the first check that it fails.
-    pub fn end(&mut self, status: u16) -> Option<u16> {
+    fn end(&mut self, status: u16) -> Option<u16> {
         let is_whole = self.body.len() as u64 == self.size;
         let mut both = self.of.checks.iter().zip(&self.found);
         let failed = both.position(|(check, found)| !match check {

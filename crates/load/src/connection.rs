@@ -72,7 +72,16 @@ async fn open_in_time(
         }
     };
     let http1 = || {
-        let http = Http1::new(thread_spec.cookies, thread_spec.checks.as_ref());
+        let checks = thread_spec.checks.as_ref();
+        let mut http = Http1::new(thread_spec.cookies, checks);
+        if let (Some(followers), Some(checks)) = (&thread_spec.followers, checks) {
+            let checker = checks.follower();
+            http = http.followed_by(followers.follower(
+                thread_spec.thread,
+                checker,
+                checks.followed(),
+            ));
+        }
         http.pipelined(thread_spec.depth > 1)
     };
     let http2 = || {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use prony_engine::SendBuf;
 use prony_wire::{EndOfInput, Limits, ResponseEvent, ResponseReader};
 
-use crate::checks::{AnswerChecker, Checks};
+use crate::checks::{AnswerFollower, Checks};
 use crate::cookies::LaneCookies;
 use crate::failure::Failure;
 use crate::protocol::{Answered, BufferSource, Progress, Protocol, Reuse};
@@ -38,8 +38,8 @@ pub struct Http1 {
     behind: VecDeque<(usize, Option<Rc<[u8]>>)>,
     /// The cookies of the connection, where they are kept.
     jar: Option<LaneCookies>,
-    /// What answers are checked by.
-    checker: Option<Box<AnswerChecker>>,
+    /// What follows answers, such as their checks.
+    checker: Option<Box<dyn AnswerFollower>>,
 }
 
 impl Default for Http1 {
@@ -66,9 +66,15 @@ impl Http1 {
     pub fn new(keeps_cookies: bool, checks: Option<&Arc<Checks>>) -> Http1 {
         Http1 {
             jar: keeps_cookies.then(LaneCookies::default),
-            checker: checks.and_then(Checks::checker),
+            checker: checks.and_then(Checks::follower),
             ..Http1::default()
         }
+    }
+
+    /// A connection whose answers this follows.
+    pub fn followed_by(mut self, follower: Box<dyn AnswerFollower>) -> Http1 {
+        self.checker = Some(follower);
+        self
     }
 
     /// A connection on which several requests may be outstanding, where that is so. What is sent while others wait to be

@@ -14,7 +14,7 @@ use prony_wire::http2::{
     code, flag, kind, put_frame_head, put_setting, setting, unpadded,
 };
 
-use crate::checks::{AnswerChecker, Checks};
+use crate::checks::{AnswerChecker, AnswerFollower as _, Checks};
 use crate::failure::Failure;
 use crate::filled::FilledRequest;
 use crate::hpack::{self, AnswerHead};

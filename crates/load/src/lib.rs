@@ -80,7 +80,9 @@ mod trace;
 mod window;
 mod worker;
 
-pub use checks::{BODY_BYTES_MAX as CHECKED_BODY_BYTES_MAX, Checks, FailedAnswer};
+pub use checks::{
+    AnswerFollower, AnswerFollowers, BODY_BYTES_MAX as CHECKED_BODY_BYTES_MAX, Checks, FailedAnswer,
+};
 pub use failure::Failure;
 pub use fields::{FieldError, escaped_text, has_fields, with_environment};
 pub use find_max::{find_max, find_max_after, longest_length, usual_length};
@@ -90,6 +92,6 @@ pub use latencies::Latencies;
 pub use objective::Objective;
 pub use prony_record::{LoadReport, LoadSpec};
 pub use require::{Requirements, StopConditions};
-pub use run::{LoadError, LoadResult, Observer, SourceOf, run, run_with};
+pub use run::{LoadError, LoadResult, Observer, SourceOf, ThreadSources, run, run_by, run_with};
 pub use source::{Cycle, EncodedRequest, Next, RequestSource};
 pub use trace::RequestTimes;

@@ -14,11 +14,11 @@ use std::time::Duration;
 use prony_base::{Instant, Nanos, PerSecond, clock};
 use prony_engine::{Config, DriverKind, Handle, Receiver, Sender, mailbox};
 use prony_record::{
-    Arrivals, CheckCount, Counts, Histogram, Http2Report, LatencyNs, LoadReport, LoadSpec,
-    LoadTarget, Pace, QUEUE_MAX, SCHEMA, ThreadCpu, Timestamps, Turn, Turned,
+    AnswerChecks, Arrivals, CheckCount, Counts, Histogram, Http2Report, LatencyNs, LoadReport,
+    LoadSpec, LoadTarget, Pace, QUEUE_MAX, SCHEMA, ThreadCpu, Timestamps, Turn, Turned,
 };
 
-use crate::checks::{Checks, FailedAnswer};
+use crate::checks::{AnswerFollowers, Checks, FailedAnswer};
 use crate::connection::connect_all;
 use crate::control::{Counted, Turns};
 use crate::failure::Failure;
@@ -169,6 +169,31 @@ impl Drop for AtEnd<'_> {
 /// Makes the source of one thread, by its number and the number of its slots.
 pub type SourceOf<'a> = &'a (dyn Fn(u32, usize) -> Box<dyn RequestSource> + Sync);
 
+/// What the threads of a load take from outside of it. Its methods but the first are asked before the threads start.
+pub trait ThreadSources: Sync {
+    /// The source of thread `thread`, which has so many slots; called on that thread.
+    fn source(&self, thread: u32, slots: usize) -> Box<dyn RequestSource>;
+
+    /// What follows the answers of all connections, and its name among the checks; HTTP/1.1 only.
+    fn followers(&self) -> Option<(Arc<dyn AnswerFollowers>, &'static str)> {
+        None
+    }
+
+    /// The one address that the connections of `thread` go to; `None`: to those of the load in turn.
+    fn address(&self, thread: u32) -> Option<SocketAddr> {
+        let _ = thread;
+        None
+    }
+}
+
+struct OnlySources<'a>(SourceOf<'a>);
+
+impl ThreadSources for OnlySources<'_> {
+    fn source(&self, thread: u32, slots: usize) -> Box<dyn RequestSource> {
+        (self.0)(thread, slots)
+    }
+}
+
 /// Runs `spec` to its end: each connection sends its requests in turn. Blocks the calling thread.
 pub fn run(spec: &LoadSpec, observer: &mut dyn Observer) -> Result<LoadResult, LoadError> {
     if !Mixed::is_needed(spec) {
@@ -188,7 +213,16 @@ pub fn run_with(
     source_of: SourceOf<'_>,
     observer: &mut dyn Observer,
 ) -> Result<LoadResult, LoadError> {
-    let mut thread_specs = thread_specs(spec)?;
+    run_by(spec, &OnlySources(source_of), observer)
+}
+
+/// [`run_with`], where the threads take more than their sources from outside.
+pub fn run_by(
+    spec: &LoadSpec,
+    source_of: &dyn ThreadSources,
+    observer: &mut dyn Observer,
+) -> Result<LoadResult, LoadError> {
+    let mut thread_specs = thread_specs(spec, source_of)?;
     let mut intervals = intervals_of(spec, &mut thread_specs, observer);
     let shared = Arc::new(RunState::default());
     let ended = AtomicUsize::new(0);
@@ -319,7 +353,7 @@ const ONE_AT_A_TIME: &str =
     "a connection that carries a limited number of requests carries one at a time";
 
 /// Shares connections and requests out over the threads, the first ones taking the remainder.
-fn thread_specs(spec: &LoadSpec) -> Result<Vec<ThreadSpec>, LoadError> {
+fn thread_specs(spec: &LoadSpec, from: &dyn ThreadSources) -> Result<Vec<ThreadSpec>, LoadError> {
     let wrong = |text: &str| Err(LoadError::Spec(text.to_owned()));
     if spec.in_turns && spec.pace != Pace::default() {
         return wrong("only a closed loop without think time can be driven in turns");
@@ -349,8 +383,8 @@ fn thread_specs(spec: &LoadSpec) -> Result<Vec<ThreadSpec>, LoadError> {
         .map(|tls| SecureTarget::new(tls, spec.http2));
     let secure = secure.transpose();
     let secure = secure.map_err(|error| LoadError::Spec(error.to_string()))?;
-    let checks = spec.checks.as_ref().map(Checks::new);
-    let checks = checks.transpose().map_err(LoadError::Spec)?;
+    let (followers, followed) = from.followers().unzip();
+    let checks = checks(spec, followed)?;
     let part = |whole: u64, thread: u32| {
         whole / u64::from(spec.threads)
             + u64::from(u64::from(thread) < whole % u64::from(spec.threads))
@@ -364,6 +398,7 @@ fn thread_specs(spec: &LoadSpec) -> Result<Vec<ThreadSpec>, LoadError> {
         is_http2: spec.http2,
         cookies: spec.cookies,
         checks: checks.clone(),
+        followers: followers.clone(),
         unix: spec.unix.clone(),
         tunnel: spec.tunnel.clone(),
         expects_continue: spec.expects_continue,
@@ -371,7 +406,10 @@ fn thread_specs(spec: &LoadSpec) -> Result<Vec<ThreadSpec>, LoadError> {
         requests_max: spec
             .requests_max
             .map_or(u64::MAX, |requests| part(requests, thread)),
-        addresses: addresses.clone(),
+        addresses: match from.address(thread) {
+            Some(address) => vec![address],
+            None => addresses.clone(),
+        },
         timeout: Nanos(spec.timeout_ns),
         first_timeout: Nanos(spec.timeout_ns).min(worth),
         connecting_max: (CONNECTING_MAX / spec.threads).max(1) as usize,
@@ -387,6 +425,14 @@ fn thread_specs(spec: &LoadSpec) -> Result<Vec<ThreadSpec>, LoadError> {
         readings: None,
     };
     Ok((0..spec.threads).map(thread_spec).collect())
+}
+
+/// The checks of a load; `followed`: with one that a follower does.
+fn checks(spec: &LoadSpec, followed: Option<&str>) -> Result<Option<Arc<Checks>>, LoadError> {
+    let none = AnswerChecks::default();
+    let of = spec.checks.as_ref().or(followed.map(|_| &none));
+    let checks = of.map(|of| Checks::followed_as(of, followed));
+    checks.transpose().map_err(LoadError::Spec)
 }
 
 /// Where connections go, in turn.
@@ -427,7 +473,7 @@ fn recv_buffer_bytes(connections: usize) -> u32 {
 fn one_thread(
     spec: &LoadSpec,
     thread_spec: ThreadSpec,
-    source_of: SourceOf<'_>,
+    source_of: &dyn ThreadSources,
     said: (mpsc::Sender<Tried>, mpsc::Sender<Turned>),
     shared: Arc<RunState>,
 ) -> Result<Option<Counted>, LoadError> {
@@ -449,7 +495,7 @@ async fn one_loop(
     handle: Handle,
     spec: &LoadSpec,
     thread_spec: ThreadSpec,
-    source_of: SourceOf<'_>,
+    source_of: &dyn ThreadSources,
     (said, turn_over): (mpsc::Sender<Tried>, mpsc::Sender<Turned>),
     shared: Arc<RunState>,
 ) -> Option<Counted> {
@@ -481,7 +527,7 @@ async fn one_loop(
         counts: turn_over,
         before: counts.turned(),
     });
-    let source = source_of(thread_spec.thread, thread_spec.slots());
+    let source = source_of.source(thread_spec.thread, thread_spec.slots());
     let worker = Worker::new(handle, spec, thread_spec, source, window, counts);
     Some(Rc::new(worker).work(streams, shared, turns).await)
 }
@@ -792,6 +838,13 @@ mod tests {
     use crate::origin::Times;
     use crate::recorder::{Answer, Phases};
     use crate::window::LoadPhase;
+
+    fn thread_specs(spec: &LoadSpec) -> Result<Vec<ThreadSpec>, LoadError> {
+        let source = |_thread, slots| -> Box<dyn RequestSource> {
+            Box::new(Cycle::new(&[PreparedRequest::default()], slots))
+        };
+        super::thread_specs(spec, &OnlySources(&source))
+    }
 
     fn spec(threads: u32, connections: u32) -> LoadSpec {
         let target = |address: &str| LoadTarget {

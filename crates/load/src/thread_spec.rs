@@ -10,7 +10,7 @@ use prony_base::Nanos;
 use prony_engine::ConnectOptions;
 use prony_record::Timestamps;
 
-use crate::checks::Checks;
+use crate::checks::{AnswerFollowers, Checks};
 use crate::interval::ThreadReading;
 use crate::secure::SecureTarget;
 
@@ -44,6 +44,8 @@ pub struct ThreadSpec {
     pub cookies: bool,
     /// What answers are checked by; `None`: nothing.
     pub checks: Option<Arc<Checks>>,
+    /// What else follows the answers; `None`: nothing.
+    pub followers: Option<Arc<dyn AnswerFollowers>>,
     /// Path of the Unix socket that connections go to; `None`: to the addresses.
     pub unix: Option<PathBuf>,
     /// `HOST:PORT` to which a proxy is asked to open a tunnel.
