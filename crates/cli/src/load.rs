@@ -10,6 +10,7 @@ mod live;
 mod outputs;
 mod pace;
 mod require;
+mod script;
 mod source_words;
 mod sources;
 mod summary;
@@ -48,13 +49,14 @@ const DURATION: Nanos = Nanos::from_secs(10);
 
 /// Runs `prony load`.
 pub fn run(words: &LoadWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
-    let (spec, notes) = resolve(words)?;
+    let (mut spec, notes) = resolve(words)?;
     for note in notes {
         writeln!(streams.err, "prony: {note}")?;
     }
     if let Some(crowded) = crowded(words.threads) {
         writeln!(streams.err, "prony: {crowded}")?;
     }
+    let scripted = script::prepare(words, &mut spec)?;
     if let Some(objective) = &words.find_max {
         return find_max::run(&spec, objective, words.json.as_deref(), streams);
     }
@@ -64,7 +66,7 @@ pub fn run(words: &LoadWords, streams: &mut Streams<'_>) -> anyhow::Result<Endin
         write!(streams.out, "{}", summary::heading(&spec))?;
         streams.out.flush()?;
     }
-    let (outcome, judged, outputs, notes) = watched(words, &spec, outputs)?;
+    let (outcome, judged, outputs, notes) = watched(words, &spec, scripted.as_ref(), outputs)?;
     if let Some(why) = &outcome.fallback {
         writeln!(streams.err, "prony: using epoll, not io_uring: {why}")?;
     }
@@ -88,20 +90,31 @@ pub fn run(words: &LoadWords, streams: &mut Streams<'_>) -> anyhow::Result<Endin
         return Err(first);
     }
     let allow_failures = words.allow_failures || judged.errors_are_judged;
-    Ok(judged.ending(ending::of(&outcome, allow_failures)))
+    let ending = judged.ending(ending::of(&outcome, allow_failures));
+    let Some(scripted) = scripted else {
+        return Ok(ending);
+    };
+    streams.out.flush()?;
+    let failure = scripted.failure().or_else(|| scripted.done(&outcome).err());
+    let Some(failure) = failure else {
+        return Ok(ending);
+    };
+    writeln!(streams.err, "prony: {failure}")?;
+    Ok(Ending::Failed)
 }
 
 /// Runs `spec` and shows how it goes; also returns lines on what was changed meanwhile.
 fn watched(
     words: &LoadWords,
     spec: &LoadSpec,
+    scripted: Option<&prony_script::Scripted>,
     outputs: Outputs,
 ) -> anyhow::Result<(LoadResult, JudgedLoad, Outputs, Vec<String>)> {
     let interrupted = interruption()?;
     let mut notes = Vec::new();
     let ran = |shown: &mut dyn Observer| {
         let mut watch = LoadWatch::new(shown, &words.judged, outputs);
-        let outcome = prony_load::run(spec, &mut watch);
+        let outcome = script::run(spec, scripted, &mut watch);
         outcome.map(|mut outcome| {
             let (judged, outputs) = watch.judged(&words.judged, &mut outcome);
             (outcome, judged, outputs)

@@ -1,0 +1,113 @@
+//! `prony load -s FILE`: a Lua script of wrk's.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, anyhow, bail};
+use clap::Args;
+use prony_base::Nanos;
+use prony_base::typed::{duration, size};
+use prony_load::prepare::LoadUrl;
+use prony_load::{LoadSpec, Observer};
+use prony_script::{ScriptSettings, Scripted};
+
+use super::words::LoadWords;
+
+/// Words about a script.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Scripts")]
+pub struct ScriptWords {
+    /// Run this Lua script of wrk's: setup, init, delay, request, response, done. HTTP/1.1 only
+    #[arg(short = 's', long, value_name = "FILE", conflicts_with_all = ["requests_file", "data", "order", "find_max", "pipeline", "http2",
+        "cookies", "expect_continue", "chunked", "http10", "proxy"])]
+    pub script: Option<PathBuf>,
+    /// Longest time that one call into the script may take
+    #[arg(long, value_name = "T", default_value = "10s", requires = "script", value_parser = duration::parse_positive)]
+    pub script_timeout: Nanos,
+    /// Memory that the script may have, for each thread
+    #[arg(long, value_name = "SIZE", default_value = "512MiB", requires = "script", value_parser = size::parse_positive)]
+    pub script_memory: u64,
+    /// Given to the script's init
+    #[arg(last = true, value_name = "ARG", requires = "script")]
+    pub script_args: Vec<String>,
+}
+
+/// Sets the script of the words up, if there is one, and gives `spec` what it says of connections.
+pub fn prepare(words: &LoadWords, spec: &mut LoadSpec) -> anyhow::Result<Option<Scripted>> {
+    let Some(file) = &words.script.script else {
+        return Ok(None);
+    };
+    let [text] = &words.urls[..] else {
+        bail!("--script takes one URL: the script says what else is requested");
+    };
+    let url = LoadUrl::parse(text)?;
+    let first = spec.requests.first().context("a URL makes a request")?;
+    let (headers, body) = taken_apart(&first.bytes);
+    let targets = std::iter::once(&spec.target).chain(&spec.further);
+    let addresses = targets.map(|target| target.address.parse());
+    let settings = ScriptSettings {
+        file: file.clone(),
+        args: [text]
+            .into_iter()
+            .chain(&words.script.script_args)
+            .cloned()
+            .collect(),
+        scheme: if url.is_secure { "https" } else { "http" }.to_owned(),
+        port: url
+            .authority
+            .ends_with(&format!(":{}", url.port))
+            .then(|| url.port.to_string()),
+        host: url.host,
+        authority: url.authority,
+        path: url.path,
+        method: first.method.clone(),
+        headers,
+        body,
+        threads: spec.threads,
+        addresses: addresses.collect::<Result<_, _>>()?,
+        call_max: words.script.script_timeout.into(),
+        memory_max: usize::try_from(words.script.script_memory).unwrap_or(usize::MAX),
+    };
+    let scripted = Scripted::new(&settings).map_err(|why| anyhow!(why))?;
+    let all: Vec<_> = scripted
+        .addresses()
+        .iter()
+        .map(std::net::SocketAddr::ip)
+        .collect();
+    prony_lab::target::check(&settings.host, &all, words.yes_i_own_this_host)?;
+    if scripted.depth() > 1 && spec.pace.is_open() {
+        bail!(
+            "request() returns several requests at once, which cannot start one by one: leave --rate out"
+        );
+    }
+    (spec.depth, spec.has_fields) = (scripted.depth(), false);
+    Ok(Some(scripted))
+}
+
+/// Headers and body of a request of ours, without what the script writes itself.
+fn taken_apart(request: &[u8]) -> (Vec<(String, String)>, Option<Vec<u8>>) {
+    let end = request
+        .windows(4)
+        .position(|four| four == b"\r\n\r\n")
+        .unwrap_or(request.len());
+    let head = String::from_utf8_lossy(&request[..end]).into_owned();
+    let headers = head
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split_once(": "));
+    let headers = headers.filter(|(name, _)| !name.eq_ignore_ascii_case("content-length"));
+    let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let body = request.get(end + 4..).filter(|body| !body.is_empty());
+    (headers.collect(), body.map(<[u8]>::to_vec))
+}
+
+/// Runs a load, by its script if it has one.
+pub fn run(
+    spec: &LoadSpec,
+    scripted: Option<&Scripted>,
+    observer: &mut dyn Observer,
+) -> Result<prony_load::LoadResult, prony_load::LoadError> {
+    match scripted {
+        None => prony_load::run(spec, observer),
+        Some(scripted) => prony_load::run_by(spec, scripted, observer),
+    }
+}
