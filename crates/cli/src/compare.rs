@@ -21,6 +21,7 @@ use prony_lab::subject::FILE;
 use prony_record::layout;
 use prony_report::compare::{Comparison, Gate, apart, baseline_in, interleaved};
 use prony_report::log::Entry;
+use prony_report::required::{self, CellRequirement, required};
 use serde_json::json;
 
 use crate::cause::CannotWrite;
@@ -38,23 +39,26 @@ const NAMES: [&str; 2] = ["A", "B"];
 
 /// Runs `prony compare`.
 pub fn run(words: &CompareWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
-    let compared = match &words.interleave[..] {
+    let (compared, required) = match &words.interleave[..] {
         [a, b] => match in_turns(words, [a, b], streams)? {
             Ok(compared) => compared,
             Err(ending) => return Ok(ending),
         },
         _ => match &words.log {
-            Some(experiment) => with_log(words, experiment, streams)?,
-            None => of_dirs(words, streams)?,
+            Some(experiment) => (with_log(words, experiment, streams)?, Vec::new()),
+            None => (of_dirs(words, streams)?, required_of_last(words)?),
         },
     };
-    tell(words, &compared, streams)?;
-    Ok(ending(words, &compared))
+    tell(words, &compared, &required, streams)?;
+    Ok(ending(words, &compared, &required))
 }
 
-fn ending(words: &CompareWords, compared: &Comparison) -> Ending {
+fn ending(words: &CompareWords, compared: &Comparison, required: &[CellRequirement]) -> Ending {
     if compared.figures.is_empty() {
         return Ending::Invalid;
+    }
+    if required.iter().any(|of| !of.outcome.held) {
+        return Ending::Failed;
     }
     match words.fail_on.map(|limit| compared.gate(limit)) {
         Some(Gate::Failed) => Ending::Failed,
@@ -63,9 +67,21 @@ fn ending(words: &CompareWords, compared: &Comparison) -> Ending {
     }
 }
 
+/// What comes of `--require` in the run that is compared.
+fn required_of_last(words: &CompareWords) -> anyhow::Result<Vec<CellRequirement>> {
+    match words.dirs.last().filter(|_| !words.require.is_empty()) {
+        Some(dir) => {
+            let (run, _) = report::read(dir)?;
+            Ok(required(&run, &|_, _| words.require.clone()))
+        }
+        None => Ok(Vec::new()),
+    }
+}
+
 fn tell(
     words: &CompareWords,
     compared: &Comparison,
+    required: &[CellRequirement],
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<()> {
     let gate = words.fail_on.map(|limit| (limit, compared.gate(limit)));
@@ -75,9 +91,15 @@ fn tell(
         if let Some((limit, gate)) = gate {
             value["gate"] = json!({"limit": limit, "came_to": gate});
         }
+        if !required.is_empty() {
+            value["required"] = json!(required);
+        }
         writeln!(streams.out, "{}", serde_json::to_string_pretty(&value)?)?;
     } else if words.markdown {
         streams.out.write_all(compared.markdown().as_bytes())?;
+        for line in required::lines(required) {
+            writeln!(streams.out, "\n{line}")?;
+        }
     } else {
         let (sentence, footing) = (compared.sentence(), compared.footing());
         writeln!(
@@ -88,6 +110,12 @@ fn tell(
         for out in &compared.left_out {
             writeln!(streams.out, "left out: {out}")?;
         }
+        for line in required::lines(required) {
+            writeln!(streams.out, "{line}")?;
+        }
+    }
+    for missed in required.iter().filter(|of| !of.outcome.held) {
+        writeln!(streams.err, "prony: {}", missed.sentence())?;
     }
     match gate {
         Some((limit, gate)) => tell_gate(limit, gate, compared, streams),
@@ -117,12 +145,15 @@ fn tell_gate(
     Ok(())
 }
 
+/// A comparison, and what came of what is required of its second side.
+type ComparedRun = (Comparison, Vec<CellRequirement>);
+
 /// Measures both commands in turns; how the run ended where there is nothing to compare.
 fn in_turns(
     words: &CompareWords,
     commands: [&String; 2],
     streams: &mut Streams<'_>,
-) -> anyhow::Result<Result<Comparison, Ending>> {
+) -> anyhow::Result<Result<ComparedRun, Ending>> {
     let dir = match &words.out {
         Some(dir) => dir.clone(),
         None => experiment_run::next_free(Path::new("runs"), "compare")?,
@@ -157,7 +188,11 @@ fn in_turns(
     }
     let (run, _) = report::read(&dir)?;
     writeln!(streams.err, "  {}", dir.join(layout::DOCUMENT).display())?;
-    Ok(Ok(interleaved(&run, NAMES[0], NAMES[1])))
+    let of_b = required(&run, &|subject, _| match subject == NAMES[1] {
+        true => words.require.clone(),
+        false => Vec::new(),
+    });
+    Ok(Ok((interleaved(&run, NAMES[0], NAMES[1]), of_b)))
 }
 
 /// What is measured: a command, or a subject, at a revision or as it lies there.

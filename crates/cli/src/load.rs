@@ -1,5 +1,6 @@
 //! `prony load`: drive one URL.
 
+mod debug;
 mod ending;
 mod expect;
 mod find_max;
@@ -9,7 +10,7 @@ mod identity;
 mod live;
 mod outputs;
 mod pace;
-mod require;
+pub mod require;
 mod script;
 mod source_words;
 mod sources;
@@ -53,6 +54,12 @@ pub fn run(words: &LoadWords, streams: &mut Streams<'_>) -> anyhow::Result<Endin
     for note in notes {
         writeln!(streams.err, "prony: {note}")?;
     }
+    if words.debug.print_request {
+        return debug::print_request(&spec, streams);
+    }
+    if let Some(count) = words.debug.debug {
+        return debug::exchanges(&spec, count, words.allow_failures, streams);
+    }
     if let Some(crowded) = crowded(words.threads) {
         writeln!(streams.err, "prony: {crowded}")?;
     }
@@ -70,18 +77,20 @@ pub fn run(words: &LoadWords, streams: &mut Streams<'_>) -> anyhow::Result<Endin
     if let Some(why) = &outcome.fallback {
         writeln!(streams.err, "prony: using epoll, not io_uring: {why}")?;
     }
+    if !to_stdout {
+        write!(streams.out, "{}", summary::text(&outcome, words.latency))?;
+        write!(streams.out, "{}{}", notes.concat(), require::text(&judged))?;
+    }
+    let script_failed = script::end(scripted.as_ref(), &outcome, to_stdout, streams)?;
     let finished = FinishedLoad {
         spec: &spec,
         outcome: &outcome,
         requirements: &judged.requirements,
         stopped: judged.stopped.as_deref(),
+        script_failed: script_failed.as_deref(),
     };
     let mut failures = outputs.finish(&finished);
     failures.extend(write_files(words, &finished, streams));
-    if !to_stdout {
-        write!(streams.out, "{}", summary::text(&outcome, words.latency))?;
-        write!(streams.out, "{}{}", notes.concat(), require::text(&judged))?;
-    }
     let mut failures = failures.into_iter();
     if let Some(first) = failures.next() {
         for further in failures {
@@ -89,18 +98,11 @@ pub fn run(words: &LoadWords, streams: &mut Streams<'_>) -> anyhow::Result<Endin
         }
         return Err(first);
     }
+    if script_failed.is_some() {
+        return Ok(Ending::Failed);
+    }
     let allow_failures = words.allow_failures || judged.errors_are_judged;
-    let ending = judged.ending(ending::of(&outcome, allow_failures));
-    let Some(scripted) = scripted else {
-        return Ok(ending);
-    };
-    streams.out.flush()?;
-    let failure = scripted.failure().or_else(|| scripted.done(&outcome).err());
-    let Some(failure) = failure else {
-        return Ok(ending);
-    };
-    writeln!(streams.err, "prony: {failure}")?;
-    Ok(Ending::Failed)
+    Ok(judged.ending(ending::of(&outcome, allow_failures)))
 }
 
 /// Runs `spec` and shows how it goes; also returns lines on what was changed meanwhile.
@@ -230,6 +232,7 @@ fn resolve(words: &LoadWords) -> anyhow::Result<(LoadSpec, Vec<String>)> {
         );
     }
     let requests = sources::resolve(words)?;
+    require::check_steps(&words.judged, requests.scenario.as_ref())?;
     let (url, replay) = (&requests.url, requests.replay);
     let addresses = addresses(words, url)?;
     let mut targets = addresses.iter().map(|&address| url.target(address));
@@ -262,7 +265,8 @@ fn resolve(words: &LoadWords) -> anyhow::Result<(LoadSpec, Vec<String>)> {
         data: requests.data,
         cookies: words.identity.cookies,
         expected_status: statuses.unwrap_or_default(),
-        checks: expect::checks(&words.expect)?,
+        checks: expect::checks(&words.expect, requests.scenario.is_some())?,
+        scenario: requests.scenario,
         driver: crate::driver::chosen()?,
         exact: !words.coalesce,
         latency_from: pace::latency_from(words, &pace),

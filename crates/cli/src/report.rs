@@ -15,6 +15,7 @@ use prony_lab::experiment::Experiment;
 use prony_lab::store::{self, StoreError, Stored};
 use prony_lab::{subject, sums};
 use prony_record::{Histogram, Trial, layout};
+use prony_report::required::CellRequirement;
 use prony_report::{Export, Plot, Run};
 
 use crate::bundle;
@@ -34,6 +35,8 @@ pub struct Rendering {
     /// The answer in words.
     pub answer: String,
     verdict: Verdict,
+    /// Of what is required, that which does not hold, a sentence each.
+    missed: Vec<String>,
 }
 
 impl Rendering {
@@ -43,16 +46,28 @@ impl Rendering {
         for name in [layout::DOCUMENT, layout::PAGE] {
             writeln!(streams.out, "{}", dir.join(name).display())?;
         }
+        self.say_missed(streams)
+    }
+
+    /// What is required and does not hold.
+    pub fn say_missed(&self, streams: &mut Streams<'_>) -> anyhow::Result<()> {
+        for missed in &self.missed {
+            writeln!(streams.err, "prony: {missed}")?;
+        }
         Ok(())
     }
 
     /// How a command ends whose answer rests on these records.
     pub fn ending(&self) -> Ending {
-        if self.verdict == Verdict::Invalid {
-            Ending::Invalid
-        } else {
-            Ending::Done
-        }
+        ending(self.verdict, self.missed.is_empty())
+    }
+}
+
+fn ending(verdict: Verdict, are_met: bool) -> Ending {
+    match (verdict, are_met) {
+        (Verdict::Invalid, _) => Ending::Invalid,
+        (_, false) => Ending::Failed,
+        (_, true) => Ending::Done,
     }
 }
 
@@ -139,10 +154,8 @@ fn beside(packed: &Path, words: &ReportWords, streams: &mut Streams<'_>) -> anyh
         rendered.answer_txt,
         words.dir.display()
     )?;
-    Ok(match verdict {
-        Verdict::Invalid => Ending::Invalid,
-        _ => Ending::Done,
-    })
+    let are_met = rendered.required.iter().all(|of| of.outcome.held);
+    Ok(ending(verdict, are_met))
 }
 
 fn of_dir(words: &ReportWords, dir: &Path, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
@@ -157,10 +170,9 @@ fn of_dir(words: &ReportWords, dir: &Path, streams: &mut Streams<'_>) -> anyhow:
         let (run, verdict) = read(dir)?;
         let text = prony_report::export(&run, export(format));
         streams.out.write_all(text.as_bytes())?;
-        return Ok(match verdict {
-            Verdict::Invalid => Ending::Invalid,
-            _ => Ending::Done,
-        });
+        let required = prony_report::required::planned(&run);
+        let are_met = required.iter().all(|of| of.outcome.held);
+        return Ok(ending(verdict, are_met));
     }
     if let Some(file) = &words.experiment
         && !republish(dir, file, streams)?
@@ -170,6 +182,7 @@ fn of_dir(words: &ReportWords, dir: &Path, streams: &mut Streams<'_>) -> anyhow:
     let rendering = render_into(dir)?;
     if words.json {
         streams.out.write_all(rendering.summary_json.as_bytes())?;
+        rendering.say_missed(streams)?;
     } else {
         rendering.say(dir, streams)?;
     }
@@ -350,5 +363,9 @@ pub fn render_into(dir: &Path) -> anyhow::Result<Rendering> {
         summary_json: rendered.summary_json,
         answer: rendered.answer_txt,
         verdict,
+        missed: (rendered.required.iter())
+            .filter(|of| !of.outcome.held)
+            .map(CellRequirement::sentence)
+            .collect(),
     })
 }

@@ -37,7 +37,7 @@ use prony_lab::store;
 use prony_lab::subject::{self, Subject};
 use prony_lab::supervise::{self, Interrupt, Offer, SupervisedLauncher};
 use prony_lab::target;
-use prony_record::{Environment, Plan, Source, layout};
+use prony_record::{Environment, Plan, PlannedSource, Source, layout};
 use serde_json::json;
 
 use crate::cause;
@@ -122,8 +122,9 @@ fn measured(
     };
     let aim = pilot::aim(words, experiment.run.aim);
     if let Course::Pilot = course {
-        // It is to say how figures vary, and a profile is in none.
+        // It is to say how figures vary: a profile is in none, and none is to be held against what is required.
         planned.profile = None;
+        planned.workloads.iter_mut().for_each(|w| w.require.clear());
     }
     if words.dry_run {
         planned.notes.extend(aim.map(pilot::decides));
@@ -243,7 +244,9 @@ fn read(
     revisions: &Revisions<'_>,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Option<(Experiment, Vec<Subject>)>> {
-    let experiment = match Experiment::load_as(&found.path, &found.shown) {
+    let read = Experiment::load_as(&found.path, &found.shown);
+    let read = read.and_then(|mut experiment| experiment.read_sources().map(|()| experiment));
+    let experiment = match read {
         Ok(experiment) => {
             if !experiment.warnings.is_empty() {
                 let warnings = experiment.diagnoses(experiment.warnings.clone());
@@ -437,12 +440,27 @@ fn searches(plan: &Plan) -> impl Iterator<Item = String> {
 /// The plan of the run in `dir`, which must be of this experiment and these options.
 /// It is not made anew: limits such as free memory may have moved since.
 fn resumed(dir: &Path, experiment: &Experiment, options: &plan::Options) -> anyhow::Result<Plan> {
-    let plan = store::read(dir)?.plan;
+    let mut plan = store::read(dir)?.plan;
     if plan.experiment_sha256 != experiment.sha256 {
         bail!(
             "{} holds a run of another experiment, or of another version of this one",
             dir.display()
         );
+    }
+    for workload in &experiment.workloads {
+        let name = workload.name.get_ref();
+        let planned = plan.workloads.iter_mut().filter(|w| w.name == *name);
+        let now = workload.source.as_ref().map(|source| &source.planned);
+        for workload in planned {
+            if !same_source(workload.source.as_ref(), now) {
+                bail!(
+                    "{} holds a run with other requests of `{name}`: a file that they are in was changed since",
+                    dir.display()
+                );
+            }
+            // The folder may have been moved.
+            workload.source = now.cloned();
+        }
     }
     // A run of before this word was kept is resumed with it, too.
     let same = |words: &[String]| -> Vec<String> {
@@ -457,6 +475,15 @@ fn resumed(dir: &Path, experiment: &Experiment, options: &plan::Options) -> anyh
         );
     }
     Ok(plan)
+}
+
+/// Whether two sources send the same, wherever their files lie.
+fn same_source(one: Option<&PlannedSource>, other: Option<&PlannedSource>) -> bool {
+    let placeless = |of: &PlannedSource| PlannedSource {
+        dir: String::new(),
+        ..of.clone()
+    };
+    one.map(placeless) == other.map(placeless)
 }
 
 fn words_of(command: &[String]) -> String {
@@ -542,7 +569,7 @@ fn say_done(
 ) -> anyhow::Result<()> {
     if words.json {
         streams.out.write_all(rendering.summary_json.as_bytes())?;
-        return Ok(());
+        return rendering.say_missed(streams);
     }
     rendering.say(dir, streams)
 }

@@ -321,13 +321,13 @@ fn connections_of_each_thread_are_multiplied() {
 fn answers_that_fail_are_a_measurement_for_a_program_and_a_failure_for_people() {
     let (_server, port) = serve(&[]);
     let url = format!("http://127.0.0.1:{port}/status/404");
-    let said = bench(&["client", &url, "0.1", "2", "1", "--json"], &[]);
+    let said = bench(&["client", &url, "0.5", "2", "1", "--json"], &[]);
     assert_eq!(said.status.code(), Some(0));
     let line = line(&said);
     let failed = line.client.expect("figures").failed_by_kind;
     assert_eq!(line.count, 0);
     assert!(failed["status"] > 0, "{failed:?}");
-    let said = bench(&["client", &url, "0.1", "2", "1"], &[]);
+    let said = bench(&["client", &url, "0.5", "2", "1"], &[]);
     assert_eq!(said.status.code(), Some(3));
 }
 

@@ -42,16 +42,11 @@ fn done(folder: &Path, words: &[&str]) -> (Option<i32>, String, String) {
 
 /// A folder with a run called `run`, of a command that lies beside its experiment.
 fn with_run(name: &str) -> PathBuf {
-    use std::os::unix::fs::PermissionsExt as _;
     let folder = common::folder(name);
     fs::write(folder.join("tiny.toml"), TINY.replace("PRONY", PRONY)).expect("an experiment");
     let script = folder.join("serve.sh");
-    fs::write(
-        &script,
-        format!("#!/bin/sh\nexec {PRONY} serve --port $1\n"),
-    )
-    .expect("a script");
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("executable");
+    let text = format!("#!/bin/sh\nexec {PRONY} serve --port $1\n");
+    prony_testkit::write_program(&script, &text);
     let (code, _, told) = done(&folder, &["run", "tiny.toml", "--out", "run"]);
     // A busy machine may leave the generator no time: the records are whole all the same.
     assert!(matches!(code, Some(0 | 3)), "{told}");
@@ -146,18 +141,13 @@ cmd = "head -n 1 {originals}/theirs/VERSION"
 
 #[test]
 fn what_its_user_has_built_of_others_is_not_packed() {
-    use std::os::unix::fs::PermissionsExt as _;
     let folder = common::folder("bundle-originals");
     // The worst place for it: in the folder of the subject, all of which is packed.
     let built = folder.join("it/built/theirs");
     fs::create_dir_all(&built).expect("a folder");
     let server = built.join("server");
-    fs::write(
-        &server,
-        format!("#!/bin/sh\nexec {PRONY} serve --port $1\n"),
-    )
-    .expect("a server");
-    fs::set_permissions(&server, fs::Permissions::from_mode(0o755)).expect("executable");
+    let text = format!("#!/bin/sh\nexec {PRONY} serve --port $1\n");
+    prony_testkit::write_program(&server, &text);
     fs::write(built.join("VERSION"), "theirs v1\n").expect("a version");
     fs::write(folder.join("it/subject.toml"), OF_OTHERS).expect("a subject");
     fs::write(folder.join("it/own.py"), "own = True\n").expect("a file of its own");

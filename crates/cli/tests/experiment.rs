@@ -64,7 +64,7 @@ fn a_run_leaves_documents_that_render_again_to_the_same_bytes() {
         .args(["--out", "out"])
         .output()
         .expect("a run");
-    assert_eq!(code(&output), Some(0), "{}", text(&output.stderr));
+    common::rendered(&output);
     let said = text(&output.stdout);
     assert!(
         said.ends_with("out/document.md\nout/index.html\n"),
@@ -79,7 +79,7 @@ fn a_run_leaves_documents_that_render_again_to_the_same_bytes() {
         .args(["report", "out"])
         .output()
         .expect("a report");
-    assert_eq!(code(&again), Some(0), "{}", text(&again.stderr));
+    common::rendered(&again);
     assert!(
         first == read(),
         "the same Prony and run directory give the same bytes"
@@ -121,7 +121,7 @@ original = { subject = "rust/prony", workload = "ping", connections = 20, metric
     let plan = || fs::read(folder.join("out/plan.json")).expect("the plan");
     let before = plan();
     let output = report(&format!("{SMALL}{claim}"));
-    assert_eq!(code(&output), Some(0), "{}", text(&output.stderr));
+    common::rendered(&output);
     // What is measured is the same, so that there is nothing to say.
     assert_eq!(text(&output.stderr), "");
     let document = || fs::read_to_string(folder.join("out/document.md")).expect("it");
@@ -131,7 +131,7 @@ original = { subject = "rust/prony", workload = "ping", connections = 20, metric
         "{with}"
     );
     assert!(with.contains("Of 1 claim: 1 undecided."), "{with}");
-    assert_eq!(code(&of(&["report", "out"])), Some(0));
+    common::rendered(&of(&["report", "out"]));
     assert_eq!(document(), with, "they are kept");
     assert_eq!(plan(), before, "the records are as they were");
     let seen = of(&["verify", "out"]);
@@ -166,7 +166,7 @@ fn without_any_other_language_the_ping_experiment_runs_with_what_is_left() {
         .env("PATH", folder.join("nothing"))
         .output()
         .expect("a run");
-    assert_eq!(code(&output), Some(0), "{}", text(&output.stderr));
+    common::rendered(&output);
     let document = fs::read_to_string(folder.join("out/document.md")).expect("a document");
     for missing in [
         "go/fasthttp",
@@ -233,7 +233,7 @@ fn told(name: &str, declared: &str) -> ([String; 2], PathBuf) {
         ])
         .output()
         .expect("a run");
-    assert_eq!(code(&output), Some(0), "{}", text(&output.stderr));
+    common::rendered(&output);
     fs::write(folder.join("said"), &output.stderr).expect("a file");
     let builds = fs::read_dir(folder.join("cache/build"))
         .expect("builds")
@@ -390,7 +390,7 @@ fn ctrl_c_ends_a_run_with_what_there_is_and_resume_does_the_rest() {
         .args(["--resume", "out"])
         .output()
         .expect("a resumed run");
-    assert_eq!(code(&resumed), Some(0), "{}", text(&resumed.stderr));
+    common::rendered(&resumed);
     let all = fs::read_to_string(&records).expect("records");
     let finished = kept.iter().filter(|line| !line.contains("\"interrupted\""));
     assert!(

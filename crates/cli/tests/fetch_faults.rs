@@ -4,7 +4,6 @@
 mod scripted;
 
 use std::fs;
-use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -86,8 +85,7 @@ fn faults_of_servers_are_told_by_name() {
 #[test]
 fn servers_that_cannot_be_reached_are_told_by_name() {
     let here = folder("reach");
-    let closed = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
-    let closed = format!("http://{}/x", closed.expect("a port"));
+    let closed = format!("http://127.0.0.1:{}/x", prony_testkit::free_port());
     let did = run(&here, &["--json", &closed]);
     assert_eq!(
         (did.code, did.fault().as_str()),

@@ -3,8 +3,6 @@
 mod host;
 mod server;
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Output};
 
 use host::{Folder, Host, lua54, prony_with_lua54};
@@ -137,9 +135,8 @@ fn where_the_program_is_missing_or_another_the_command_that_builds_it_is_said() 
 fn the_launcher_is_asked_for_the_program_where_it_is_known() {
     let folder = with_app(NEWER);
     let launcher = |text: &str| {
-        let file = folder.write("launcher", text);
-        let mode = fs::Permissions::from_mode(0o755);
-        fs::set_permissions(&file, mode).expect("an executable file");
+        let file = folder.0.join("launcher");
+        prony_testkit::write_program(&file, text);
         let mut command = prony(&[]);
         command.env("PRONY_LAUNCHER", file);
         command

@@ -7,7 +7,7 @@ mod server;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -267,9 +267,7 @@ impl Original {
     }
 
     fn serve(&self, app: &str) -> Running {
-        let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let port = free.local_addr().expect("bound").port();
-        drop(free);
+        let port = prony_testkit::free_port();
         let mut command = self.command("./nibiru");
         command
             .args([

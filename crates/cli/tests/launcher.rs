@@ -4,7 +4,7 @@
 mod common;
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -58,8 +58,7 @@ impl Machine {
     }
 
     fn stub(&self, path: &Path, script: &str) {
-        fs::write(path, format!("#!/bin/sh\n{script}")).expect("a stub");
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("an executable stub");
+        prony_testkit::write_program(path, &format!("#!/bin/sh\n{script}"));
     }
 
     fn prony(&self, words: &[&str], env: &[(&str, &str)]) -> Output {

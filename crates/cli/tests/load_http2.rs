@@ -2,8 +2,8 @@
 //! `prony serve`: each server has counted the same requests.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
+use std::io::{self, Read as _, Write as _};
+use std::net::{Shutdown, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread;
@@ -203,6 +203,9 @@ fn a_server_without_http2_is_named() {
         for mut stream in listener.incoming().flatten() {
             let _ = stream.read(&mut [0; 1_000]);
             let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+            // Closed with a part of the preface unread, it would be reset, and the answer lost.
+            let _ = stream.shutdown(Shutdown::Write);
+            let _ = io::copy(&mut stream, &mut io::sink());
         }
     });
     let output = load(&["-n", "10", "--http2"], &url);

@@ -66,7 +66,7 @@ fn entries(folder: &Path) -> Vec<Value> {
 fn three_runs_are_three_entries_and_the_authors_words_stay() {
     let folder = with_experiment("log");
     let log = ["log", "tiny.toml", "--document", "log.md"];
-    done(&folder, &["run", "tiny.toml"]);
+    common::rendered(&prony(&folder, &["run", "tiny.toml"]));
     assert_eq!(done(&folder, &log), "log.md\n");
     let path = folder.join("log.md");
     let first = fs::read_to_string(&path).expect("a document");
@@ -79,8 +79,8 @@ fn three_runs_are_three_entries_and_the_authors_words_stay() {
         first.replace("# Performance log", "# My log")
     );
     fs::write(&path, &mine).expect("my words");
-    done(&folder, &["run", "tiny.toml"]);
-    done(&folder, &["run", "tiny.toml"]);
+    common::rendered(&prony(&folder, &["run", "tiny.toml"]));
+    common::rendered(&prony(&folder, &["run", "tiny.toml"]));
     done(&folder, &log);
     let third = fs::read_to_string(&path).expect("a document");
     assert!(third.starts_with("# My log: A tiny log\n"), "{third}");
@@ -255,7 +255,7 @@ fn what_is_wrong_is_said_and_nothing_is_written() {
         said.contains("no run of tiny.toml in runs") && said.contains("prony run tiny.toml"),
         "{said}"
     );
-    done(&folder, &["run", "tiny.toml"]);
+    common::rendered(&prony(&folder, &["run", "tiny.toml"]));
     let log = ["log", "tiny.toml", "--document", "log.md"];
     let path = folder.join("log.md");
     let damaged = "Mine.\n\n<!-- prony:begin a -->\nno end\n";

@@ -293,8 +293,7 @@ fn ci(folder: &Path, clone: &Path, base: &str, file: &str, key: &str) -> (Option
     let of_curl = "for a; do case $a in body@*) f=${a#body@};; esac; done; set -- \"$f\"";
     for (name, body) in [("gh", "shift 4"), ("curl", of_curl)] {
         let stub = format!("#!/bin/sh\n{body}\ncp \"$1\" {}\n", comment.display());
-        fs::write(bin.join(name), stub).expect("a stub");
-        fs::set_permissions(bin.join(name), fs::Permissions::from_mode(0o755)).expect("a program");
+        prony_testkit::write_program(&bin.join(name), &stub);
     }
     let workflow = fs::read_to_string(clone.join(file)).expect("the workflow");
     let steps = steps(&workflow, key);

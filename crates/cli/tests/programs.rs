@@ -4,7 +4,6 @@
 mod common;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Output;
 
@@ -91,8 +90,7 @@ fn prony(folder: &Path, words: &[&str]) -> Output {
 }
 
 fn executable(path: &Path, text: &str) {
-    fs::write(path, text).expect("a script");
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("its mode");
+    prony_testkit::write_program(path, text);
 }
 
 fn json(path: &Path) -> Value {

@@ -268,7 +268,16 @@ fn its_commands_run() {
         } else {
             let output = desk.run(line);
             let said = String::from_utf8_lossy(&output.stderr);
-            assert_eq!(output.status.code(), Some(0), "{line}\n{said}");
+            // 3: of so short a window, or of so high a rate, a busy machine makes a figure that is not valid.
+            let measures = ["run ", "load ", "compare ", "bench "];
+            let is_measured = measures
+                .iter()
+                .any(|word| line.contains(&format!("prony {word}")));
+            let code = output.status.code();
+            assert!(
+                code == Some(0) || is_measured && code == Some(3),
+                "{line}: {code:?}\n{said}"
+            );
         }
     }
     assert!(ran >= 15, "its commands were found");

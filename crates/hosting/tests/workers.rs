@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use common::{Host, answer, ask, command, is_gone, watch_number, who};
+use common::{Host, answer, ask, command, is_closed, is_gone, watch_number, who};
 use rustix::process::Signal;
 
 const WAYS: [&str; 3] = ["shared", "reuseport", "least"];
@@ -172,13 +172,21 @@ fn what_was_begun_is_answered_before_a_host_ends() {
         for workers in ["0", "1", "3"] {
             let mut host = Host::start(&["--workers", workers, "--distribution", way]);
             let mut streams: Vec<_> = (0..6).map(|_| host.connect()).collect();
+            let mut at_rest = BTreeMap::new();
             for stream in &mut streams {
-                who(stream);
-                ask(stream, "/wait?700");
+                let process = who(stream).1;
+                let at_rest = at_rest.entry(process);
+                at_rest.or_insert_with(|| host.at_rest(process));
+                ask(stream, "/until");
             }
-            // Whoever answers this has read the others' requests of before.
-            streams.iter_mut().take(1).for_each(|_| drop(host.who()));
+            // Whoever answers this has read the requests of before.
+            for stream in at_rest.values_mut() {
+                who(stream);
+            }
             host.signal(Signal::TERM);
+            // A worker ends what is at rest once it has been told to end.
+            assert!(at_rest.values_mut().all(is_closed), "{way} {workers}");
+            host.go();
             for stream in &mut streams {
                 let (head, body) = answer(stream).expect("an answer");
                 assert!(
@@ -288,10 +296,14 @@ fn what_a_worker_has_begun_when_it_is_renewed_it_answers() {
     for way in WAYS {
         let mut host = Host::start(&["--workers", "2", "--distribution", way]);
         let mut stream = host.connect();
-        let process = watch_number(who(&mut stream).1);
-        ask(&mut stream, "/wait?1000");
+        let number = who(&mut stream).1;
+        let (process, mut at_rest) = (watch_number(number), host.at_rest(number));
+        ask(&mut stream, "/until");
+        who(&mut at_rest);
         host.signal(Signal::HUP);
         host.hears("all workers are new");
+        assert!(is_closed(&mut at_rest), "{way}");
+        host.go();
         let (head, body) = answer(&mut stream).unwrap();
         assert!(head.contains("connection: close"), "{head}");
         assert_eq!(body, "waited\n");
@@ -347,7 +359,8 @@ fn workers_are_renewed_when_a_file_changes_also_in_a_new_directory() {
     std::fs::write(folder.join("access.log"), "not the application's").unwrap();
     std::fs::write(folder.join("page.html"), "two").unwrap();
     host.hears("all workers are new");
-    assert_ne!(host.who().1, before.1);
+    // It may have heard of what was begun before.
+    host.until(|who| who.1 != before.1);
     host.become_version("fail");
     host.hears("the workers are not replaced");
 }

@@ -123,10 +123,7 @@ fn a_dropped_answer_is_cancelled_and_a_dropped_client_ends_its_thread() {
 fn errors_are_those_of_the_other_face() {
     let error = blocking::get("nonsense").expect_err("no URL");
     assert!(matches!(error.kind(), Kind::BadUrl(_)), "{error}");
-    // Bound and not listening: nobody answers there.
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = taken.local_addr().expect("its address");
-    drop(taken);
+    let address = SocketAddr::from(([127, 0, 0, 1], prony_testkit::free_port()));
     let error = blocking::get(&format!("http://{address}/")).expect_err("nobody");
     let said = error.to_string();
     assert!(matches!(error.kind(), Kind::Refused(_)), "{said}");

@@ -20,7 +20,7 @@ const CHUNKED: Act = Send(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\
 
 fn settings() -> Settings {
     Settings {
-        timeout: Nanos::from_secs(15),
+        timeout: Nanos::from_secs(60),
         ..Settings::default()
     }
 }
@@ -273,31 +273,34 @@ fn servers_that_stall() {
         ..settings()
     };
     check(&cases, &stall);
-    let cases: [Case; 2] = [
-        (
-            &[Read, Stall],
-            RequestPhase::Wait,
-            "timed_out",
-            "that timeout allows",
-        ),
-        // What moves without end is ended by the limit on the whole.
-        (
-            &[
-                Read,
-                Send(b"HTTP/1.1 200 OK\r\n\r\n"),
-                SendForEver(b"0123456789"),
-            ],
-            RequestPhase::Body,
-            "timed_out",
-            "that timeout allows",
-        ),
-    ];
+    let cases: [Case; 1] = [(
+        &[Read, Stall],
+        RequestPhase::Wait,
+        "timed_out",
+        "that timeout allows",
+    )];
     let whole = Settings {
         timeout: Nanos::from_millis(200),
         collected_bytes_max: u64::MAX,
         ..settings()
     };
     check(&cases, &whole);
+    // What moves without end is ended by the limit on the whole, in which the answer has to begin on a busy machine, too.
+    let cases: [Case; 1] = [(
+        &[
+            Read,
+            Send(b"HTTP/1.1 200 OK\r\n\r\n"),
+            SendForEver(b"0123456789"),
+        ],
+        RequestPhase::Body,
+        "timed_out",
+        "that timeout allows",
+    )];
+    let longer = Settings {
+        timeout: Nanos::from_secs(1),
+        ..whole
+    };
+    check(&cases, &longer);
 }
 
 #[test]

@@ -219,10 +219,8 @@ fn nginx_configuration(folder: &Path, port: u16) -> String {
 fn nginx_answers() {
     let Some(nginx) = need("nginx") else { return };
     let folder = folder("nginx");
-    // nginx takes no port of the system's choice: one that was free a moment ago.
-    let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let address = free.local_addr().expect("its address");
-    drop(free);
+    // nginx takes no port of the system's choice.
+    let address = SocketAddr::from(([127, 0, 0, 1], prony_testkit::free_port()));
     let file = folder.join("nginx.conf");
     fs::write(&file, nginx_configuration(&folder, address.port())).expect("a file");
     let mut command = Command::new(nginx);

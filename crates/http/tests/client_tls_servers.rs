@@ -5,7 +5,7 @@ mod secure;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -170,10 +170,9 @@ fn nghttpd() {
     ask(&authority, address.port(), &BOTH[..2]);
 }
 
-/// For servers that must be told their port: one that was free just now.
+/// For servers that must be told their port.
 fn free_address() -> SocketAddr {
-    let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    free.local_addr().expect("an address")
+    SocketAddr::from(([127, 0, 0, 1], prony_testkit::free_port()))
 }
 
 fn await_port(address: SocketAddr) {

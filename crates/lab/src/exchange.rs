@@ -96,6 +96,8 @@ pub struct Answer {
     pub content_type: Option<String>,
     /// Its `Content-Length`; the answer to a HEAD has one and no body.
     pub content_length: Option<u64>,
+    /// Its `Set-Cookie`s, in order.
+    pub cookies: Vec<Vec<u8>>,
     /// Bytes of its head as they came.
     pub head_bytes: u64,
     /// Bytes of its body.
@@ -231,6 +233,8 @@ impl BlockingConnection {
                     };
                     answer.status = head.status;
                     answer.keep_alive = head.keep_alive;
+                    let cookies = head.headers.get_all("set-cookie");
+                    answer.cookies = cookies.map(<[u8]>::to_vec).collect();
                     answer.content_type = field("content-type");
                     answer.content_length =
                         field("content-length").and_then(|text| text.trim().parse().ok());
@@ -312,7 +316,7 @@ mod tests {
             authority: &address.to_string(),
             trust: None,
         };
-        let timeout = Duration::from_secs(5);
+        let timeout = Duration::from_secs(60);
         let answer = once(&to, (method, "/x?y"), timeout, kept);
         let asked = serving.join().unwrap();
         assert!(

@@ -6,7 +6,7 @@
 //! cores and network counters; [`store`] appends the record and syncs it before the next trial begins.
 //!
 //! Beside that way: [`verify`] checks a server's answers before it is measured, [`contract`] what each subject must do;
-//! [`doctor`] looks for what spoils figures on this machine; [`profile`] looks into subjects in trials of their own; [`printed`]
+//! [`scenario`] reads the file of what users do; [`doctor`] looks for what spoils figures on this machine; [`profile`] looks into subjects in trials of their own; [`printed`]
 //! reads what programs print; [`mod@reference`] describes the keys of both files; [`network`] joins two namespaces by a link of limited rate; [`sysctl`] sets a kernel setting for a trial.
 //!
 //! Not for: the load itself (`prony-load`), figures and comparisons (`prony-stats`), documents (`prony-report`).
@@ -52,6 +52,8 @@ pub mod profile;
 pub mod root;
 pub mod run;
 pub mod sample;
+pub mod scenario;
+mod sending;
 pub mod store;
 pub mod sums;
 pub mod supervise;

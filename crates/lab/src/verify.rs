@@ -8,27 +8,34 @@
 //! Not for: load, protocol conformance beyond what a benchmark rests on, or how a
 //! request is sent and its answer read (`exchange`).
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use prony_base::{Nanos, Random};
-use prony_load::Checks;
+use prony_base::{Nanos, Random, counted};
+use prony_load::{Checks, LaneCookies};
 use prony_record::{CheckLevel, CheckResult, PlannedWorkload, PreparedRequest};
 use prony_wire::Method;
 
 use crate::exchange::{self, Answer, BlockingConnection, Destination, KeptBody};
+use crate::sending::{self, SentSource};
 
 /// A body is kept for comparing; so many bytes of it at most.
 const KEPT: KeptBody = KeptBody::Whole(64 << 20);
 /// How long a capability may take to show; a server without it often just waits.
 const CAPABILITY_TIMEOUT: Duration = Duration::from_secs(1);
+/// The check that says how many of several requests were sent.
+pub const REQUESTS: &str = "requests";
+/// Characters of a request's line in a message.
+const LINE_CHARS_MAX: usize = 120;
 /// Requests in the keep-alive and the pipelining check.
 const REPEATS: u64 = 5;
 
 /// What is checked and where.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
-    /// What is asked and what must be answered.
+    /// What must be answered.
     pub workload: &'a PlannedWorkload,
+    /// What is sent.
+    pub sent: &'a SentSource,
     /// Where it is.
     pub to: Destination<'a>,
     /// Whether it is to speak HTTP/2, beside HTTP/1.1, by which all else is checked.
@@ -44,10 +51,18 @@ pub fn failed_must(checks: &[CheckResult]) -> Option<String> {
 
 /// Runs all checks, random numbers from `seed`. When a must check fails the rest is
 /// not tried. Takes at the most the workload's time-out for each must check (or 5 s,
-/// if that is less) and a second for each capability.
+/// if that is less) and a second for each capability; of several requests so many are sent
+/// as end within that time-out, and the check `requests` says how many.
 pub fn verify(subject: &Subject<'_>, seed: u64) -> Vec<CheckResult> {
-    let numbers = numbers(subject.workload, seed);
-    let mut checks = must_checks(subject, &numbers);
+    let asked = match asked(subject, seed) {
+        Ok(asked) => asked,
+        Err(error) => return vec![must(REQUESTS, Err(error))],
+    };
+    if asked.is_empty() {
+        let none = "there is no request, or the data file has no row";
+        return vec![must(REQUESTS, Err(none.to_owned()))];
+    }
+    let mut checks = must_checks(subject, &asked);
     if subject.is_http2 {
         let timeout = must_timeout(subject.workload);
         checks.push(must("http/2", exchange::speaks_http2(&subject.to, timeout)));
@@ -55,19 +70,36 @@ pub fn verify(subject: &Subject<'_>, seed: u64) -> Vec<CheckResult> {
     if failed_must(&checks).is_some() {
         return checks;
     }
-    let (kept, reused) = keep_alive(subject, &numbers);
+    if subject.sent.cookies {
+        // What a request without the cookies of those before it is answered says nothing.
+        return checks;
+    }
+    // Of a source, whatever may change something is sent once: a server may take a key once.
+    let again: Vec<VerifyRequest> = asked
+        .into_iter()
+        .filter(|one| subject.workload.source.is_none() || is_safe(&one.request.method))
+        .collect();
+    let Some(first) = again.first() else {
+        return checks;
+    };
+    let (kept, reused) = keep_alive(subject, &again);
     let stop = !reused.passed;
     checks.push(reused);
     if stop {
         return checks;
     }
     checks.push(capability("keep-alive", kept));
-    checks.push(capability("pipelining", pipelining(subject, &numbers)));
-    checks.push(capability("split", split(subject, &numbers)));
-    if subject.workload.request.method == "GET" {
-        checks.push(capability("head", head(subject)));
+    checks.push(capability("pipelining", pipelining(subject, &again)));
+    checks.push(capability("split", split(subject, &again)));
+    if first.request.method == "GET" {
+        checks.push(capability("head", head(subject, first)));
     }
     checks
+}
+
+/// Whether a request of this method changes nothing (RFC 9110, 9.2.1), so that it may be sent again.
+fn is_safe(method: &str) -> bool {
+    matches!(method, "GET" | "HEAD" | "OPTIONS")
 }
 
 /// Whether the subject answers `GET path` with 200: the sign `http` of readiness.
@@ -76,15 +108,50 @@ pub fn answers_ok(to: &Destination<'_>, path: &str, timeout: Duration) -> bool {
     answer.is_ok_and(|answer| answer.status == 200)
 }
 
-/// 0, the largest number that JSON keeps exact, and three of `seed`; just one where nothing varies.
-fn numbers(workload: &PlannedWorkload, seed: u64) -> Vec<u64> {
-    if !exchange::varies(workload) {
-        return vec![0];
+/// A request that is sent for checking.
+struct VerifyRequest {
+    request: PreparedRequest,
+    /// Which one it is, for messages: ` for the number 7`; empty where there is one alone.
+    said: String,
+}
+
+/// Of a workload's source each request; else its one request, with 0, the largest number that JSON keeps exact, and three of
+/// `seed` where it varies.
+fn asked(subject: &Subject<'_>, seed: u64) -> Result<Vec<VerifyRequest>, String> {
+    let workload = subject.workload;
+    if workload.source.is_some() {
+        let requests = sending::to_verify(subject.sent, seed)?;
+        let said = |request: &PreparedRequest| {
+            let line = request.bytes.split(|&byte| byte == b'\r').next();
+            let line = String::from_utf8_lossy(line.unwrap_or_default());
+            let line = line.trim_end_matches(" HTTP/1.1");
+            format!(
+                " for {}",
+                line.chars().take(LINE_CHARS_MAX).collect::<String>()
+            )
+        };
+        let one = |request| VerifyRequest {
+            said: said(&request),
+            request,
+        };
+        return Ok(requests.into_iter().map(one).collect());
     }
-    let mut random = Random::of(seed, "verify");
-    let mut numbers = vec![0, exchange::RANDOM_MAX];
-    numbers.extend((0..3).map(|_| random.below(exchange::RANDOM_MAX + 1)));
-    numbers
+    let varies = exchange::varies(workload);
+    let mut numbers = vec![0];
+    if varies {
+        let mut random = Random::of(seed, "verify");
+        numbers.push(exchange::RANDOM_MAX);
+        numbers.extend((0..3).map(|_| random.below(exchange::RANDOM_MAX + 1)));
+    }
+    let method = &workload.request.method;
+    let one = |number| VerifyRequest {
+        request: exchange::prepare(workload, subject.to.authority, number, method),
+        said: match varies {
+            true => format!(" for the number {number}"),
+            false => String::new(),
+        },
+    };
+    Ok(numbers.into_iter().map(one).collect())
 }
 
 fn must_timeout(workload: &PlannedWorkload) -> Duration {
@@ -112,61 +179,111 @@ fn result_of(name: &str, level: CheckLevel, result: Result<(), String>) -> Check
     }
 }
 
-/// Status, content type and body of one answer on a fresh connection for each number.
-fn must_checks(subject: &Subject<'_>, numbers: &[u64]) -> Vec<CheckResult> {
+/// Status, content type and body of one answer on a fresh connection for each request; on one connection, with the cookies
+/// that the server sets on it, where they are kept.
+fn must_checks(subject: &Subject<'_>, asked: &[VerifyRequest]) -> Vec<CheckResult> {
     let workload = subject.workload;
+    let timeout = must_timeout(workload);
+    let begun = Instant::now();
     let mut answers = Vec::new();
-    for &number in numbers {
-        let answer = subject
-            .connect(must_timeout(workload))
-            .and_then(|mut connection| ask(&mut connection, &prepared(subject, number)));
+    let mut kept = None;
+    for one in asked {
+        if !answers.is_empty() && workload.source.is_some() && begun.elapsed() > timeout {
+            break;
+        }
+        let answer = match subject.sent.cookies {
+            true => ask_with_cookies(subject, &mut kept, &one.request),
+            false => subject
+                .connect(timeout)
+                .and_then(|mut connection| ask(&mut connection, &one.request)),
+        };
         match answer {
-            Ok(answer) => answers.push((number, answer)),
-            Err(error) => return vec![must("answer", Err(error))],
+            Ok(answer) => answers.push((one, answer)),
+            Err(error) => return vec![must("answer", Err(format!("{error}{}", one.said)))],
         }
     }
-    let all = |check: fn(&PlannedWorkload, u64, &Answer) -> Result<(), String>| {
-        answers
-            .iter()
-            .try_for_each(|(number, answer)| check(workload, *number, answer))
+    let all = |check: fn(&PlannedWorkload, &VerifyRequest, &Answer) -> Result<(), String>| {
+        let mut each = answers.iter();
+        each.try_for_each(|(one, answer)| check(workload, one, answer))
     };
     let mut checks = vec![must("status", all(check_status))];
     if workload.expect_content_type.is_some() {
         checks.push(must("content-type", all(check_content_type)));
     }
     if let Some(body) = &workload.expect_body {
-        let name = if body.contains(exchange::PLACEHOLDER) {
-            "echo"
-        } else {
-            "body"
-        };
+        let is_echo = body.contains(exchange::PLACEHOLDER) && workload.source.is_none();
+        let name = if is_echo { "echo" } else { "body" };
         checks.push(must(name, all(check_body)));
     }
     if !workload.expect_checks.is_empty() {
         checks.push(must("expect", all(check_expected)));
     }
+    if let Some(source) = &workload.source {
+        checks.push(CheckResult {
+            detail: extent(answers.len(), source.count),
+            ..must(REQUESTS, Ok(()))
+        });
+    }
     checks
 }
 
-fn prepared(subject: &Subject<'_>, number: u64) -> PreparedRequest {
-    let method = &subject.workload.request.method;
-    exchange::prepare(subject.workload, subject.to.authority, number, method)
+/// How much of a source was sent before it is measured.
+fn extent(sent: usize, count: u64) -> String {
+    match count.saturating_sub(sent as u64) {
+        0 => format!("all of {}", counted(count, "request")),
+        left => format!(
+            "the first {sent} of {}; {left} not",
+            counted(count, "request")
+        ),
+    }
 }
 
-fn check_status(workload: &PlannedWorkload, number: u64, answer: &Answer) -> Result<(), String> {
+/// A connection that is kept, with its cookies.
+type WithCookies = (BlockingConnection, LaneCookies);
+
+/// One request on the connection that is kept; on a new one, without cookies, where the server closed it.
+fn ask_with_cookies(
+    subject: &Subject<'_>,
+    kept: &mut Option<WithCookies>,
+    request: &PreparedRequest,
+) -> Result<Answer, String> {
+    let (mut connection, mut cookies) = match kept.take() {
+        Some(kept) => kept,
+        None => {
+            let connection = subject.connect(must_timeout(subject.workload))?;
+            (connection, LaneCookies::default())
+        }
+    };
+    let mut request = request.clone();
+    cookies.add_to(&mut request.bytes);
+    let answer = ask(&mut connection, &request)?;
+    answer.cookies.iter().for_each(|cookie| cookies.set(cookie));
+    *kept = answer.keep_alive.then_some((connection, cookies));
+    Ok(answer)
+}
+
+fn check_status(
+    workload: &PlannedWorkload,
+    asked: &VerifyRequest,
+    answer: &Answer,
+) -> Result<(), String> {
     if answer.status == workload.expect_status {
         return Ok(());
     }
-    let with = with_number(workload, number);
     Err(format!(
-        "status {} expected{with}, {} came with the body {}",
+        "status {} expected{}, {} came with the body {}",
         workload.expect_status,
+        asked.said,
         answer.status,
         shown(&answer.body)
     ))
 }
 
-fn check_content_type(workload: &PlannedWorkload, _: u64, answer: &Answer) -> Result<(), String> {
+fn check_content_type(
+    workload: &PlannedWorkload,
+    asked: &VerifyRequest,
+    answer: &Answer,
+) -> Result<(), String> {
     let Some(expected) = &workload.expect_content_type else {
         return Ok(());
     };
@@ -177,49 +294,55 @@ fn check_content_type(workload: &PlannedWorkload, _: u64, answer: &Answer) -> Re
     if begins {
         return Ok(());
     }
-    Err(format!("`{expected}` expected, `{came}` came"))
+    // The number of a request has nothing to do with the type of its answer.
+    let said = match workload.source {
+        Some(_) => asked.said.as_str(),
+        None => "",
+    };
+    Err(format!("`{expected}` expected{said}, `{came}` came"))
 }
 
-fn check_body(workload: &PlannedWorkload, number: u64, answer: &Answer) -> Result<(), String> {
-    let expected = workload
-        .expect_body
-        .as_deref()
-        .map(|body| body.replace(exchange::PLACEHOLDER, &number.to_string()));
-    match expected {
-        Some(expected) if expected.as_bytes() != answer.body => Err(format!(
+fn check_body(_: &PlannedWorkload, asked: &VerifyRequest, answer: &Answer) -> Result<(), String> {
+    let expected = asked.request.expect.as_ref();
+    match expected.and_then(|expected| expected.body.as_ref()) {
+        Some(expected) if *expected != answer.body => Err(format!(
             "{} expected{}, {} came",
-            shown(expected.as_bytes()),
-            with_number(workload, number),
+            shown(expected),
+            asked.said,
             shown(&answer.body)
         )),
         _ => Ok(()),
     }
 }
 
-fn check_expected(workload: &PlannedWorkload, _: u64, answer: &Answer) -> Result<(), String> {
+fn check_expected(
+    workload: &PlannedWorkload,
+    asked: &VerifyRequest,
+    answer: &Answer,
+) -> Result<(), String> {
     let checks = Checks::new(&workload.expect_checks)?;
     match checks.failed_by(answer.status, &answer.body) {
         None => Ok(()),
         Some(failed) => Err(format!(
-            "{failed}: the answer fails it: {}",
+            "{failed}: the answer{} fails it: {}",
+            match workload.source {
+                Some(_) => asked.said.as_str(),
+                None => "",
+            },
             shown(&answer.body)
         )),
     }
 }
 
-fn check_all(workload: &PlannedWorkload, number: u64, answer: &Answer) -> Result<(), String> {
-    check_status(workload, number, answer)?;
-    check_content_type(workload, number, answer)?;
-    check_body(workload, number, answer)?;
-    check_expected(workload, number, answer)
-}
-
-fn with_number(workload: &PlannedWorkload, number: u64) -> String {
-    if exchange::varies(workload) {
-        format!(" for the number {number}")
-    } else {
-        String::new()
-    }
+fn check_all(
+    workload: &PlannedWorkload,
+    asked: &VerifyRequest,
+    answer: &Answer,
+) -> Result<(), String> {
+    check_status(workload, asked, answer)?;
+    check_content_type(workload, asked, answer)?;
+    check_body(workload, asked, answer)?;
+    check_expected(workload, asked, answer)
 }
 
 /// The start of a body as a message shows it.
@@ -232,15 +355,15 @@ fn shown(body: &[u8]) -> String {
 
 /// Several requests on one connection: whether it was kept, and whether the answers
 /// were right as far as it was (an answer to a reused connection is a must).
-fn keep_alive(subject: &Subject<'_>, numbers: &[u64]) -> (Result<(), String>, CheckResult) {
+fn keep_alive(subject: &Subject<'_>, asked: &[VerifyRequest]) -> (Result<(), String>, CheckResult) {
     let mut right = Ok(());
     let mut ask_all = || -> Result<(), String> {
         let mut connection = subject.connect(must_timeout(subject.workload))?;
         for turn in 0..REPEATS {
-            let number = numbers[turn as usize % numbers.len()];
-            let answer = ask(&mut connection, &prepared(subject, number))
+            let one = &asked[turn as usize % asked.len()];
+            let answer = ask(&mut connection, &one.request)
                 .map_err(|error| format!("request {} on one connection: {error}", turn + 1))?;
-            if let Err(wrong) = check_all(subject.workload, number, &answer) {
+            if let Err(wrong) = check_all(subject.workload, one, &answer) {
                 right = Err(format!("request {} on one connection: {wrong}", turn + 1));
                 return Ok(());
             }
@@ -258,16 +381,16 @@ fn keep_alive(subject: &Subject<'_>, numbers: &[u64]) -> (Result<(), String>, Ch
 }
 
 /// Several requests sent at once: all answers, in order.
-fn pipelining(subject: &Subject<'_>, numbers: &[u64]) -> Result<(), String> {
+fn pipelining(subject: &Subject<'_>, asked: &[VerifyRequest]) -> Result<(), String> {
     let mut connection = subject.connect(CAPABILITY_TIMEOUT)?;
     let mut bytes = Vec::new();
-    let in_turn = || (0..REPEATS).map(|turn| numbers[turn as usize % numbers.len()]);
-    for number in in_turn() {
-        bytes.extend_from_slice(&prepared(subject, number).bytes);
-        connection.expect(&subject.method())?;
+    let in_turn = || (0..REPEATS).map(|turn| &asked[turn as usize % asked.len()]);
+    for one in in_turn() {
+        bytes.extend_from_slice(&one.request.bytes);
+        connection.expect(&method_named(&one.request.method))?;
     }
     connection.write(&bytes)?;
-    for (turn, number) in in_turn().enumerate() {
+    for (turn, one) in in_turn().enumerate() {
         let of = |error| {
             format!(
                 "answer {} of {REPEATS} to requests sent at once: {error}",
@@ -275,27 +398,31 @@ fn pipelining(subject: &Subject<'_>, numbers: &[u64]) -> Result<(), String> {
             )
         };
         let answer = connection.answer(KEPT).map_err(of)?;
-        check_all(subject.workload, number, &answer).map_err(of)?;
+        check_all(subject.workload, one, &answer).map_err(of)?;
     }
     Ok(())
 }
 
 /// A request in two pieces, cut in the head and before its last byte, and byte by byte.
-fn split(subject: &Subject<'_>, numbers: &[u64]) -> Result<(), String> {
-    let number = numbers[numbers.len() - 1];
-    let bytes = prepared(subject, number).bytes;
+fn split(subject: &Subject<'_>, asked: &[VerifyRequest]) -> Result<(), String> {
+    let one = &asked[asked.len() - 1];
+    let bytes = &one.request.bytes;
     for cut in [10.min(bytes.len()), bytes.len() - 1] {
         let pieces: Vec<&[u8]> = vec![&bytes[..cut], &bytes[cut..]];
-        ask_in_pieces(subject, number, &pieces)
+        ask_in_pieces(subject, one, &pieces)
             .map_err(|error| format!("cut at byte {cut}: {error}"))?;
     }
     let single: Vec<&[u8]> = bytes.chunks(1).collect();
-    ask_in_pieces(subject, number, &single).map_err(|error| format!("byte by byte: {error}"))
+    ask_in_pieces(subject, one, &single).map_err(|error| format!("byte by byte: {error}"))
 }
 
-fn ask_in_pieces(subject: &Subject<'_>, number: u64, pieces: &[&[u8]]) -> Result<(), String> {
+fn ask_in_pieces(
+    subject: &Subject<'_>,
+    one: &VerifyRequest,
+    pieces: &[&[u8]],
+) -> Result<(), String> {
     let mut connection = subject.connect(CAPABILITY_TIMEOUT)?;
-    connection.expect(&subject.method())?;
+    connection.expect(&method_named(&one.request.method))?;
     for (index, piece) in pieces.iter().enumerate() {
         if index == 1 {
             // Not a wait for anything: it keeps the kernel from joining the first two
@@ -305,23 +432,32 @@ fn ask_in_pieces(subject: &Subject<'_>, number: u64, pieces: &[&[u8]]) -> Result
         connection.write(piece)?;
     }
     let answer = connection.answer(KEPT)?;
-    check_all(subject.workload, number, &answer)
+    check_all(subject.workload, one, &answer)
 }
 
 /// HEAD: the head of the GET, no body, and the connection stays open.
-fn head(subject: &Subject<'_>) -> Result<(), String> {
+fn head(subject: &Subject<'_>, one: &VerifyRequest) -> Result<(), String> {
     let mut connection = subject.connect(CAPABILITY_TIMEOUT)?;
-    let request = exchange::prepare(subject.workload, subject.to.authority, 0, "HEAD");
+    let request = PreparedRequest {
+        method: "HEAD".to_owned(),
+        bytes: [
+            b"HEAD",
+            one.request.bytes.strip_prefix(b"GET").unwrap_or_default(),
+        ]
+        .concat(),
+        ..PreparedRequest::default()
+    };
     let answer = ask(&mut connection, &request)?;
-    check_status(subject.workload, 0, &answer)?;
-    check_content_type(subject.workload, 0, &answer)?;
+    check_status(subject.workload, one, &answer)?;
+    check_content_type(subject.workload, one, &answer)?;
     if !answer.keep_alive {
         return Ok(());
     }
     // A body sent after a HEAD would be read as the start of this answer.
-    let next = ask(&mut connection, &prepared(subject, 0))
+    let next = ask(&mut connection, &one.request)
         .map_err(|error| format!("the request after it: {error}"))?;
-    check_all(subject.workload, 0, &next).map_err(|error| format!("the request after it: {error}"))
+    check_all(subject.workload, one, &next)
+        .map_err(|error| format!("the request after it: {error}"))
 }
 
 /// Sends one request and reads its answer.
@@ -333,10 +469,6 @@ fn ask(connection: &mut BlockingConnection, request: &PreparedRequest) -> Result
 impl Subject<'_> {
     fn connect(&self, timeout: Duration) -> Result<BlockingConnection, String> {
         BlockingConnection::open(&self.to, timeout)
-    }
-
-    fn method(&self) -> Method {
-        method_named(&self.workload.request.method)
     }
 }
 

@@ -11,6 +11,8 @@ pub struct Open {
     pub next: Option<Instant>,
     pub scheduled: u64,
     pub in_window: u64,
+    /// Of those, never sent, because the queue was full.
+    pub dropped_in_window: u64,
     pub rate_bits: u64,
 }
 
@@ -22,6 +24,7 @@ impl Open {
             schedule,
             scheduled: 0,
             in_window: 0,
+            dropped_in_window: 0,
             rate_bits: 0,
         }
     }
@@ -38,6 +41,8 @@ pub struct ArrivalCounts {
     pub waiting: u64,
     /// Never sent, because the queue was full.
     pub dropped: u64,
+    /// Of those, drawn in the window.
+    pub dropped_in_window: u64,
     /// Longest queue of waiting arrivals.
     pub waiting_max: u64,
     /// A slot was idle when the window ended.

@@ -4,18 +4,20 @@
 //! as it comes. Only regular expressions and JSON need the body as a whole: up to [`BODY_BYTES_MAX`] of it are held, and the check
 //! of a longer one has failed. All other checks hold no more than the texts that they look for.
 
-use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use memchr::memmem::Finder;
-use prony_base::Nanos;
+use prony_base::{Instant, Nanos, clock};
 use prony_record::{AnswerChecks, CheckCount};
 use prony_wire::Headers;
 use regex::bytes::{Regex, RegexBuilder};
 use sha2::{Digest as _, Sha256};
 
+use crate::follow::AnswerFollower;
 use crate::json_check::JsonCheck;
+use crate::source::EncodedRequest;
+use crate::window::{LoadPhase, Window};
 
 /// Most bytes of a body that are held for a check that needs all of it.
 pub const BODY_BYTES_MAX: usize = 8 << 20;
@@ -23,33 +25,6 @@ pub const BODY_BYTES_MAX: usize = 8 << 20;
 const KEPT_BYTES_MAX: usize = 64 << 10;
 /// Most memory that a compiled expression takes.
 const REGEX_BYTES_MAX: usize = 1 << 20;
-
-/// Follows the answers of one connection, one after the other, as they come.
-pub trait AnswerFollower {
-    /// Another answer begins.
-    fn begin(&mut self);
-
-    /// Its head has come.
-    fn head(&mut self, headers: &Headers<'_>);
-
-    /// A part of its body has come.
-    fn body(&mut self, data: &[u8]);
-
-    /// The answer is whole: the number of the check that it fails.
-    fn end(&mut self, status: u16) -> Option<u16>;
-}
-
-/// Makes a follower for each connection of a load.
-pub trait AnswerFollowers: Debug + Send + Sync {
-    /// That of a connection of thread `thread`. It passes the answer on to `checker`, and returns `failed` where the answer fails by
-    /// the follower itself.
-    fn follower(
-        &self,
-        thread: u32,
-        checker: Option<Box<dyn AnswerFollower>>,
-        failed: u16,
-    ) -> Box<dyn AnswerFollower>;
-}
 
 /// An answer that failed a check, kept for looking.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -62,6 +37,25 @@ pub struct FailedAnswer {
     pub body_bytes: u64,
     /// The first of them.
     pub body: Vec<u8>,
+}
+
+/// An answer as it came, kept for looking.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct ObservedAnswer {
+    /// Its status; 0: none came.
+    pub status: u16,
+    /// The fields of its head, in order; of HTTP/2 as they are decoded.
+    pub fields: Vec<(String, String)>,
+    /// From when it was waited for until its head came, and until it was whole; 0: it did not.
+    pub head_after: Nanos,
+    /// Likewise, until it was whole.
+    pub whole_after: Nanos,
+    /// Bytes of its body.
+    pub body_bytes: u64,
+    /// The first of them.
+    pub body: Vec<u8>,
+    /// The checks in words, and whether it passes each. The check of time is not among them.
+    pub checks: Vec<(String, bool)>,
 }
 
 /// One check.
@@ -80,16 +74,19 @@ enum Check {
 #[derive(Debug)]
 pub struct Checks {
     checks: Vec<Check>,
-    /// In words, in the order of `checks`, then the one of time, and last the follower's.
+    /// In words, in the order of `checks`, then the one of time, and last the follower's. Of a scenario, those of each step and what
+    /// it takes.
     names: Vec<String>,
-    within: Nanos,
-    /// Number of the check of time.
-    time: u16,
+    /// Of each step, how long its answer may take, and the number of that check. Without a scenario there is one.
+    within: Box<[(Nanos, u16)]>,
     /// Number of the follower's own check, where there is one.
     followed: Option<u16>,
     failed: Vec<AtomicU64>,
     keep_max: usize,
     kept: Mutex<Vec<FailedAnswer>>,
+    window: OnceLock<Arc<Window>>,
+    observe_max: usize,
+    observed: Mutex<Vec<ObservedAnswer>>,
 }
 
 impl Checks {
@@ -157,7 +154,7 @@ impl Checks {
         if of.within_ns.is_some() {
             names.push(format!("time up to {within}"));
         }
-        let time = names.len().saturating_sub(1) as u16;
+        let of_time = names.len().saturating_sub(1) as u16;
         let followed = name.map(|_| names.len() as u16);
         names.extend(name.map(str::to_owned));
         let mut failed = Vec::new();
@@ -165,29 +162,85 @@ impl Checks {
         Ok(Arc::new(Checks {
             checks,
             names,
-            within,
-            time,
+            within: Box::new([(within, of_time)]),
             followed,
             failed,
             keep_max: of.keep_max as usize,
             kept: Mutex::default(),
+            window: OnceLock::new(),
+            observe_max: of.observe_max as usize,
+            observed: Mutex::default(),
         }))
+    }
+
+    /// The checks of all steps of a scenario, which are compiled apart: where each is counted. Of each step its name, its checks, and
+    /// what it takes, in words. Also the number of each step's first check among all.
+    ///
+    /// # Errors
+    /// There are more than can be counted.
+    pub fn of_steps(
+        steps: &[(&str, &Arc<Checks>, Vec<String>)],
+    ) -> Result<(Arc<Checks>, Vec<u16>), String> {
+        let mut names = Vec::new();
+        let mut within = Vec::new();
+        let mut firsts = Vec::new();
+        for (step, checks, takes) in steps {
+            let first = u16::try_from(names.len());
+            let first =
+                first.map_err(|_| "there are more checks than can be counted".to_owned())?;
+            let all = checks.names.iter().chain(takes);
+            names.extend(all.map(|name| format!("{step}: {name}")));
+            let own = checks.within.first().copied();
+            let (longest, number) = own.unwrap_or((Nanos::MAX, 0));
+            within.push((longest, first.saturating_add(number)));
+            firsts.push(first);
+        }
+        let mut failed = Vec::new();
+        failed.resize_with(names.len(), AtomicU64::default);
+        let all = Checks {
+            checks: Vec::new(),
+            names,
+            within: within.into(),
+            followed: None,
+            failed,
+            keep_max: 0,
+            kept: Mutex::default(),
+            window: OnceLock::new(),
+            observe_max: 0,
+            observed: Mutex::default(),
+        };
+        Ok((Arc::new(all), firsts))
+    }
+
+    /// Whether failed answers are kept for looking.
+    pub fn keeps(&self) -> bool {
+        self.keep_max > 0
+    }
+
+    /// How many there are, the one of time included.
+    pub fn count_of_checks(&self) -> usize {
+        self.names.len()
     }
 
     /// A checker of one answer after the other; `None` where only the time is checked.
     pub fn checker(self: &Arc<Checks>) -> Option<Box<AnswerChecker>> {
-        if self.checks.is_empty() {
+        if self.checks.is_empty() && self.observe_max == 0 {
             return None;
         }
+        Some(Box::new(self.holding(false)))
+    }
+
+    /// The same, of however many checks. `needs_body`: it is also to hold the body for `AnswerChecker::held`.
+    pub fn holding(self: &Arc<Checks>, needs_body: bool) -> AnswerChecker {
         let needs = |check: &Check| matches!(check, Check::Regex(_) | Check::Json(_));
         let tail = |check: &Check| match check {
             Check::Contains(finder) => finder.needle().len().saturating_sub(1),
             _ => 0,
         };
-        Some(Box::new(AnswerChecker {
-            holds: match self.checks.iter().any(needs) {
+        AnswerChecker {
+            holds: match needs_body || self.checks.iter().any(needs) {
                 true => BODY_BYTES_MAX,
-                false if self.keep_max > 0 => KEPT_BYTES_MAX,
+                false if self.keep_max > 0 || self.observe_max > 0 => KEPT_BYTES_MAX,
                 false => 0,
             },
             tail_bytes: self.checks.iter().map(tail).max().unwrap_or_default(),
@@ -198,16 +251,12 @@ impl Checks {
                 .any(|check| matches!(check, Check::Sha256(_)))
                 .then(Sha256::new),
             of: Arc::clone(self),
+            observing: None,
+            begun: Instant::ZERO,
             body: Vec::new(),
             tail: Vec::new(),
             size: 0,
-        }))
-    }
-
-    /// The same as a follower.
-    pub fn follower(self: &Arc<Checks>) -> Option<Box<dyn AnswerFollower>> {
-        let checker = self.checker()?;
-        Some(checker)
+        }
     }
 
     /// The check that an answer with this status and body fails, in words. Headers and time are not looked at.
@@ -219,9 +268,22 @@ impl Checks {
         self.names.get(usize::from(number)).cloned()
     }
 
-    /// The check of time, if an answer that took so long fails it.
-    pub fn too_late(&self, latency: Nanos) -> Option<u16> {
-        (latency > self.within).then_some(self.time)
+    /// Whether some check looks at headers.
+    pub fn looks_at_headers(&self) -> bool {
+        let mut checks = self.checks.iter();
+        self.observe_max > 0 || checks.any(|check| matches!(check, Check::Header(..)))
+    }
+
+    /// Failed answers are kept of this window, and of no other time; before it is known, of any.
+    pub fn measured_in(&self, window: &Arc<Window>) {
+        // A load has one window.
+        let _ = self.window.set(Arc::clone(window));
+    }
+
+    /// The check of time, if an answer to `step` that took so long fails it. Without a scenario the step is 0.
+    pub fn too_late(&self, step: u16, latency: Nanos) -> Option<u16> {
+        let &(within, number) = self.within.get(usize::from(step))?;
+        (latency > within).then_some(number)
     }
 
     /// Number of the follower's check; that of none where it has none.
@@ -260,14 +322,45 @@ impl Checks {
             .clone()
     }
 
-    fn keep(&self, number: usize, status: u16, of: &AnswerChecker) {
-        if self.keep_max == 0 {
+    /// The answers that were observed, in the order in which their requests were sent.
+    pub fn observed(&self) -> Vec<ObservedAnswer> {
+        self.observed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Changes the answer with this number, where it is there.
+    fn observe(&self, number: usize, change: impl FnOnce(&mut ObservedAnswer)) {
+        let mut all = self.observed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(answer) = all.get_mut(number) {
+            change(answer);
+        }
+    }
+
+    /// Another answer is waited for: its number, where it is observed.
+    fn observe_next(&self) -> Option<usize> {
+        if self.observe_max == 0 {
+            return None;
+        }
+        let mut all = self.observed.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = all.len();
+        (number < self.observe_max).then(|| {
+            all.push(ObservedAnswer::default());
+            number
+        })
+    }
+
+    fn keep(&self, check: &str, status: u16, of: &AnswerChecker) {
+        let is_measured =
+            |window: &Arc<Window>| window.phase(clock::monotonic()) == LoadPhase::Measured;
+        if self.keep_max == 0 || !self.window.get().is_none_or(is_measured) {
             return;
         }
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() < self.keep_max {
             kept.push(FailedAnswer {
-                check: self.names[number].clone(),
+                check: check.to_owned(),
                 status,
                 body_bytes: of.size,
                 body: of.body[..of.body.len().min(KEPT_BYTES_MAX)].to_vec(),
@@ -291,6 +384,9 @@ fn hash(text: &str) -> Option<[u8; 32]> {
 #[derive(Debug)]
 pub struct AnswerChecker {
     of: Arc<Checks>,
+    /// The number by which the answer is observed, and since when it is waited for.
+    observing: Option<usize>,
+    begun: Instant,
     /// Checks that are satisfied before the end of the answer.
     found: Vec<bool>,
     /// The body, as much of it as is held.
@@ -303,8 +399,13 @@ pub struct AnswerChecker {
     sha256: Option<Sha256>,
 }
 
-impl AnswerFollower for AnswerChecker {
-    fn begin(&mut self) {
+impl AnswerChecker {
+    /// Another answer begins.
+    pub fn begin(&mut self) {
+        self.observing = self.of.observe_next();
+        if self.observing.is_some() {
+            self.begun = clock::monotonic();
+        }
         self.found.fill(false);
         self.body.clear();
         self.tail.clear();
@@ -314,7 +415,13 @@ impl AnswerFollower for AnswerChecker {
         }
     }
 
-    fn head(&mut self, headers: &Headers<'_>) {
+    /// Its head has come.
+    pub fn head(&mut self, headers: &Headers<'_>) {
+        if self.observing.is_some() {
+            for header in headers {
+                self.observe_field(header.name.as_bytes(), header.value);
+            }
+        }
         for (check, found) in self.of.checks.iter().zip(&mut self.found) {
             if let Check::Header(name, value) = check {
                 let mut all = headers.get_all(name);
@@ -326,7 +433,34 @@ impl AnswerFollower for AnswerChecker {
         }
     }
 
-    fn body(&mut self, data: &[u8]) {
+    /// A field of its head has come, of an answer whose fields come one by one.
+    pub fn field(&mut self, name: &[u8], value: &[u8]) {
+        self.observe_field(name, value);
+        for (check, found) in self.of.checks.iter().zip(&mut self.found) {
+            if let Check::Header(of, wanted) = check {
+                let is_it = of.as_bytes().eq_ignore_ascii_case(name);
+                let is_right = wanted
+                    .as_ref()
+                    .is_none_or(|wanted| wanted.as_bytes() == value);
+                *found |= is_it && is_right;
+            }
+        }
+    }
+
+    fn observe_field(&self, name: &[u8], value: &[u8]) {
+        let Some(number) = self.observing else {
+            return;
+        };
+        let after = clock::monotonic().since(self.begun);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        self.of.observe(number, |answer| {
+            answer.head_after = after;
+            answer.fields.push((text(name), text(value)));
+        });
+    }
+
+    /// A part of its body has come.
+    pub fn body(&mut self, data: &[u8]) {
         self.size += data.len() as u64;
         let room = self.holds.saturating_sub(self.body.len());
         self.body.extend_from_slice(&data[..data.len().min(room)]);
@@ -352,11 +486,20 @@ impl AnswerFollower for AnswerChecker {
         }
     }
 
-    fn end(&mut self, status: u16) -> Option<u16> {
-        let is_whole = self.body.len() as u64 == self.size;
+    /// The answer is whole: the first check that it fails.
+    pub fn end(&mut self, status: u16) -> Option<u16> {
+        self.observe_end(status);
         let mut both = self.of.checks.iter().zip(&self.found);
-        let failed = both.position(|(check, found)| !match check {
-            Check::Header(..) | Check::Contains(_) => *found,
+        let failed = both.position(|(check, found)| !self.passes(check, *found))?;
+        self.keep(&self.of.names[failed], status);
+        Some(failed as u16)
+    }
+
+    /// Whether the answer, which is whole, passes a check.
+    fn passes(&self, check: &Check, found: bool) -> bool {
+        let is_whole = self.body.len() as u64 == self.size;
+        match check {
+            Check::Header(..) | Check::Contains(_) => found,
             Check::Regex(regex) => is_whole && regex.is_match(&self.body),
             Check::Json(json) => is_whole && json.holds(&self.body),
             Check::Size(least, most) => (*least..=*most).contains(&self.size),
@@ -364,9 +507,53 @@ impl AnswerFollower for AnswerChecker {
                 let sha256 = self.sha256.clone().map(|of| of.finalize());
                 sha256.is_some_and(|of| of.as_slice() == expected)
             }
-        })?;
-        self.of.keep(failed, status, self);
-        Some(failed as u16)
+        }
+    }
+
+    fn observe_end(&self, status: u16) {
+        let Some(number) = self.observing else {
+            return;
+        };
+        let after = clock::monotonic().since(self.begun);
+        let all = self.of.checks.iter().zip(&self.found).zip(&self.of.names);
+        let checks = all.map(|((check, found), name)| (name.clone(), self.passes(check, *found)));
+        let checks = checks.collect();
+        self.of.observe(number, |answer| {
+            answer.status = status;
+            answer.whole_after = after;
+            answer.body_bytes = self.size;
+            let kept = self.body.len().min(KEPT_BYTES_MAX);
+            answer.body = self.body[..kept].to_vec();
+            answer.checks = checks;
+        });
+    }
+
+    /// Keeps the answer for looking, where that is asked for: it failed `check`, in words.
+    pub fn keep(&self, check: &str, status: u16) {
+        self.of.keep(check, status, self);
+    }
+
+    /// The body, where all of it is held.
+    pub fn held(&self) -> Option<&[u8]> {
+        (self.body.len() as u64 == self.size).then_some(&self.body)
+    }
+}
+
+impl AnswerFollower for AnswerChecker {
+    fn begin(&mut self, _request: Option<&EncodedRequest>) {
+        AnswerChecker::begin(self);
+    }
+
+    fn head(&mut self, headers: &Headers<'_>) {
+        AnswerChecker::head(self, headers);
+    }
+
+    fn body(&mut self, data: &[u8]) {
+        AnswerChecker::body(self, data);
+    }
+
+    fn end(&mut self, status: u16) -> Option<u16> {
+        AnswerChecker::end(self, status)
     }
 }
 
@@ -473,6 +660,58 @@ mod tests {
     }
 
     #[test]
+    fn failed_answers_of_the_warm_up_are_not_kept() {
+        let kept_in = |warmup: Nanos| {
+            let checks = Checks::new(&AnswerChecks {
+                contains: vec!["b".to_owned()],
+                keep_max: 5,
+                ..AnswerChecks::default()
+            });
+            let checks = checks.unwrap();
+            let hour = Nanos::from_secs(3_600);
+            checks.measured_in(&Arc::new(Window::new(clock::monotonic(), warmup, hour)));
+            let mut checker = checks.checker().unwrap();
+            checker.begin();
+            checker.body(b"a");
+            assert_eq!(checker.end(200), Some(0));
+            checks.kept().len()
+        };
+        assert_eq!(kept_in(Nanos::ZERO), 1);
+        assert_eq!(kept_in(Nanos::from_secs(3_600)), 0);
+    }
+
+    #[test]
+    fn answers_are_observed_with_what_each_check_says() {
+        let checks = Checks::new(&AnswerChecks {
+            contains: vec!["b".to_owned()],
+            size: Some((1, 1)),
+            observe_max: 1,
+            ..AnswerChecks::default()
+        });
+        let checks = checks.unwrap();
+        let mut checker = checks.checker().unwrap();
+        for _ in 0..2 {
+            checker.begin();
+            checker.field(b"x", b"y");
+            checker.body(b"a");
+            checker.end(200);
+        }
+        let observed = checks.observed();
+        assert_eq!(observed.len(), 1, "no more than are to be");
+        let answer = &observed[0];
+        assert_eq!(
+            (answer.status, answer.body.as_slice(), answer.body_bytes),
+            (200, &b"a"[..], 1)
+        );
+        assert_eq!(answer.fields, [("x".to_owned(), "y".to_owned())]);
+        let said = [
+            ("contains b".to_owned(), false),
+            ("size 1".to_owned(), true),
+        ];
+        assert_eq!(answer.checks, said);
+    }
+
+    #[test]
     fn the_first_failed_answers_are_kept() {
         let checks = Checks::new(&AnswerChecks {
             contains: vec!["x".into()],
@@ -489,7 +728,7 @@ mod tests {
             checks.count(failed);
         }
         assert_eq!(
-            (checks.too_late(Nanos(5)), checks.too_late(Nanos(6))),
+            (checks.too_late(0, Nanos(5)), checks.too_late(0, Nanos(6))),
             (None, Some(1))
         );
         checks.count(1);

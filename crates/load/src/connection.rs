@@ -6,13 +6,16 @@ use std::rc::Rc;
 use prony_base::Nanos;
 use prony_engine::{Handle, Stream, Task};
 
+use crate::answer_fields::{AllFields, NoFields};
 use crate::expect::ExpectContinue;
 use crate::failure::Failure;
+use crate::follow::AnswerFollower;
 use crate::http1::Http1;
 use crate::http2::Http2Client;
 use crate::protocol::{Progress, Protocol};
 use crate::reach;
 use crate::recorder::Recorder;
+use crate::scenario::follower::StepFollower;
 use crate::secure::Secure;
 use crate::thread_spec::ThreadSpec;
 use crate::window::LoadPhase;
@@ -71,22 +74,32 @@ async fn open_in_time(
             Some(session)
         }
     };
-    let http1 = || {
-        let checks = thread_spec.checks.as_ref();
-        let mut http = Http1::new(thread_spec.cookies, checks);
-        if let (Some(followers), Some(checks)) = (&thread_spec.followers, checks) {
-            let checker = checks.follower();
-            http = http.followed_by(followers.follower(
-                thread_spec.thread,
-                checker,
-                checks.followed(),
-            ));
+    let is_secure = thread_spec.secure.is_some();
+    let checks = thread_spec.checks.as_ref();
+    let needs_fields = thread_spec.cookies || checks.is_some_and(|of| of.looks_at_headers());
+    let follower = || -> Option<Box<dyn AnswerFollower>> {
+        if let Some(scenario) = &thread_spec.scenario {
+            return Some(Box::new(StepFollower::new(scenario)));
         }
+        let checks = checks?;
+        let checker = || -> Option<Box<dyn AnswerFollower>> { Some(checks.checker()?) };
+        match &thread_spec.followers {
+            None => checker(),
+            Some(of) => Some(of.follower(thread_spec.thread, checker(), checks.followed())),
+        }
+    };
+    let http1 = || {
+        let http = Http1::new(thread_spec.cookies, follower());
         http.pipelined(thread_spec.depth > 1)
     };
     let http2 = || {
         let checks = thread_spec.checks.as_ref();
-        Http2Client::new(thread_spec.depth, thread_spec.secure.is_some()).checked(checks)
+        Http2Client::new(thread_spec.depth, is_secure, NoFields).checked(checks)
+    };
+    let with_fields = || {
+        let fields = AllFields::new(thread_spec.cookies);
+        let http = Http2Client::new(thread_spec.depth, is_secure, fields);
+        http.checked(thread_spec.checks.as_ref())
     };
     let mut protocol: Box<dyn Protocol> = match (session, thread_spec.is_http2) {
         (None, false) if thread_spec.expects_continue => {
@@ -97,6 +110,8 @@ async fn open_in_time(
             Box::new(Secure::new(session, http))
         }
         (None, false) => Box::new(http1()),
+        (None, true) if needs_fields => Box::new(with_fields()),
+        (Some(session), true) if needs_fields => Box::new(Secure::new(session, with_fields())),
         (None, true) => Box::new(http2()),
         (Some(session), false) => Box::new(Secure::new(session, http1())),
         (Some(session), true) => Box::new(Secure::new(session, http2())),

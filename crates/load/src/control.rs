@@ -17,6 +17,7 @@ use crate::coalescing;
 use crate::connection::{self, OpenConnection};
 use crate::interval::{INTERVAL, LAST_READING, LoadTotals};
 use crate::recorder::{Recorder, SLICE};
+use crate::scenario::figures::ScenarioFigures;
 use crate::thread_spec::RunState;
 use crate::trace::RequestTimes;
 use crate::window::Window;
@@ -90,6 +91,8 @@ pub struct Counted {
     pub data_ended: bool,
     /// Times of its first requests.
     pub trace: Vec<RequestTimes>,
+    /// What came of users and their steps.
+    pub scenario: Option<ScenarioFigures>,
 }
 
 impl Worker {
@@ -154,6 +157,7 @@ impl Worker {
                 0
             },
             trace: self.trace.take().into_kept(),
+            scenario: self.finish_source(),
         }
     }
 
@@ -214,7 +218,9 @@ impl Worker {
                 let submitted = self.submitted(slot / self.depth);
                 let times = outstanding.times(submitted, Arrival::default(), now);
                 let origin = times.origin(recorder.latency_from());
-                recorder.abandoned(self.phase(origin), now.since(origin));
+                let (phase, so_far) = (self.phase(origin), now.since(origin));
+                recorder.abandoned(phase, so_far);
+                self.abandon_step(slot, phase, so_far);
                 is_any = true;
             }
         }
@@ -240,6 +246,7 @@ impl Worker {
             if now >= self.window.borrow().end() && end.is_none() {
                 end = Some(clock::thread_cpu());
                 self.had_idle.set(self.has_idle());
+                self.stop_users(now);
             }
             cpu.set((start, end));
             self.change_rate(shared.rate.load(Relaxed), now);
@@ -361,6 +368,7 @@ mod tests {
     use prony_record::{LatencyOrigin, LoadSpec, LoadTarget, PreparedRequest, Timestamps};
 
     use super::*;
+    use crate::expected::ExpectedStatus;
     use crate::origin::Times;
     use crate::recorder::{Answer, Phases};
     use crate::source::Cycle;
@@ -409,7 +417,8 @@ mod tests {
             timeout: Nanos::ZERO,
             first_timeout: Nanos::ZERO,
             connecting_max: 1,
-            expected_status: Vec::new(),
+            expected_status: ExpectedStatus::new(std::iter::once(&[][..])),
+            scenario: None,
             queue_max: 0,
             timestamps: Timestamps::User,
             trace_max: 0,

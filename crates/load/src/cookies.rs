@@ -1,4 +1,4 @@
-//! The cookies of one connection: what the server sets is sent back. Of RFC 6265 only what a load needs: names, values and
+//! The cookies of one connection, or of one user: what the server sets is sent back. Of RFC 6265 only what a load needs: names, values and
 //! removal; domain and path are ignored, since all requests go to one server, and so is how long a cookie lives. No I/O.
 
 /// Cookies that are kept at most; further ones are not.
@@ -38,20 +38,45 @@ impl LaneCookies {
         }
     }
 
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.cookies.clear();
+    }
+
+    /// The value of a cookie.
+    pub fn value(&self, name: &[u8]) -> Option<&[u8]> {
+        let found = self.cookies.iter().find(|(of, _)| of == name);
+        found.map(|(_, value)| value.as_slice())
+    }
+
+    /// What `Cookie` says of them; `None` where there are none.
+    pub fn header(&self) -> Option<Vec<u8>> {
+        let mut all = Vec::new();
+        for (name, value) in &self.cookies {
+            let before: &[u8] = if all.is_empty() { b"" } else { b"; " };
+            for part in [before, name, b"=", value] {
+                all.extend_from_slice(part);
+            }
+        }
+        (!all.is_empty()).then_some(all)
+    }
+
+    /// Appends the line `Cookie`, if there are any.
+    pub fn line(&self, out: &mut Vec<u8>) {
+        if let Some(value) = self.header() {
+            for part in [&b"Cookie: "[..], &value, b"\r\n"] {
+                out.extend_from_slice(part);
+            }
+        }
+    }
+
     /// Adds a line `Cookie` to the request of HTTP/1.1 that `request` holds, if there are any.
     pub fn add_to(&self, request: &mut Vec<u8>) {
         let end = request.windows(4).position(|four| four == b"\r\n\r\n");
-        let (Some(end), false) = (end, self.cookies.is_empty()) else {
+        let (Some(end), Some(value)) = (end, self.header()) else {
             return;
         };
-        let mut line = b"Cookie: ".to_vec();
-        for (number, (name, value)) in self.cookies.iter().enumerate() {
-            let before: &[u8] = if number == 0 { b"" } else { b"; " };
-            for part in [before, name, b"=", value] {
-                line.extend_from_slice(part);
-            }
-        }
-        line.extend_from_slice(b"\r\n");
+        let line = [b"Cookie: ", &value[..], b"\r\n"].concat();
         request.splice(end + 2..end + 2, line);
     }
 }

@@ -121,6 +121,8 @@ mod tests {
             closes: false,
             http2: None,
             filled: None,
+            step: 0,
+            user: None,
         };
         let sent = expecting.send(0, &request, &mut Vec::new).unwrap();
         assert_eq!(sent.as_slice(), &REQUEST[..REQUEST.len() - 2]);

@@ -14,8 +14,10 @@ pub enum Field {
     Uuid,
     /// Unix time in milliseconds.
     Time,
-    /// A column of the data file, by its place.
+    /// A column of the data file, or, behind these, a value that a scenario takes, by its place.
     Column(usize),
+    /// The line `Cookie` of a user, or nothing. No name stands for it.
+    Cookies,
 }
 
 /// Fields that need no data file.
@@ -79,6 +81,58 @@ pub fn spans<'a>(text: &'a [u8], columns: &[String]) -> Result<Vec<TemplateSpan<
     }
     push(&mut found, rest);
     Ok(found)
+}
+
+/// `text` with `change` done to all of it but its fields, whatever these are called: for texts that are to be encoded.
+pub fn around_fields(text: &str, change: &dyn Fn(&str) -> String) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    let mut from = 0;
+    while let Some(at) = rest[from..].find('{').map(|at| from + at) {
+        let begun = &rest.as_bytes()[at..];
+        let is_escape = escaped(begun, &[]);
+        let length = match (is_escape, named(&begun[1..], &[])) {
+            (Some(name), _) => name.len() + 4,
+            (None, Some(name)) if !is_escaped(begun) => name.len() + 2,
+            _ => {
+                from = at + 1;
+                continue;
+            }
+        };
+        out.push_str(&change(&rest[..at]));
+        out.push_str(&rest[at..at + length]);
+        rest = &rest[at + length..];
+        from = 0;
+    }
+    out.push_str(&change(rest));
+    out
+}
+
+/// Checks that each name in braces of `text` is a field, or among `names`.
+///
+/// # Errors
+/// One that is neither.
+pub fn check_fields(text: &str, names: &[String]) -> Result<(), FieldError> {
+    spans(text.as_bytes(), names).map(|_| ())
+}
+
+/// The names in braces of a text, in their order.
+pub fn names_in(text: &[u8]) -> Vec<&[u8]> {
+    let mut names = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.iter().position(|&byte| byte == b'{') {
+        let from = &rest[at..];
+        let length = match (escaped(from, &[]), named(&from[1..], &[])) {
+            (Some(name), _) => name.len() + 4,
+            (None, Some(name)) if !is_escaped(from) => {
+                names.push(name);
+                name.len() + 2
+            }
+            _ => 1,
+        };
+        rest = &from[length..];
+    }
+    names
 }
 
 /// Whether `text` has a field, known or not.
@@ -247,6 +301,21 @@ mod tests {
         assert!(with.contains("and the columns {name};"), "{with}");
         assert!(has_fields(b"{nam}", &[]) && has_fields(b"{{nam}}", &[]));
         assert!(!has_fields(br#"{"a":{}}"#, &[]));
+    }
+
+    #[test]
+    fn a_text_is_encoded_around_its_fields() {
+        let shout = |text: &str| text.to_uppercase();
+        for (text, expected, names) in [
+            ("a {b} c", "A {b} C", "b"),
+            ("{{b}} {c}", "{{b}} {c}", "c"),
+            ("{ a }{", "{ A }{", ""),
+            ("{a b} {{{c}}}", "{A B} {{{c}}}", ""),
+        ] {
+            let found = names_in(text.as_bytes());
+            assert_eq!(around_fields(text, &shout), expected, "{text}");
+            assert_eq!(found.join(&b" "[..]), names.as_bytes(), "{text}");
+        }
     }
 
     #[test]

@@ -17,6 +17,10 @@ pub enum ValuePlace {
     Header,
     /// In the body, as it is.
     Body,
+    /// In a form: what may not stand in one is written as `%XX`.
+    Form,
+    /// In a string of JSON: with JSON's escapes.
+    Json,
 }
 
 /// A part of what is sent.
@@ -82,19 +86,26 @@ fn escape(bytes: &mut Vec<u8>, from: usize, place: ValuePlace) {
         ValuePlace::Path => byte.is_ascii_graphic(),
         ValuePlace::Header => !byte.is_ascii_control(),
         ValuePlace::Body => true,
+        ValuePlace::Form => byte.is_ascii_alphanumeric() || b"*-._".contains(byte),
+        ValuePlace::Json => !byte.is_ascii_control() && !b"\"\\".contains(byte),
     };
     if bytes[from..].iter().all(is_kept) {
         return;
     }
     let value = bytes.split_off(from);
     for byte in value {
-        match is_kept(&byte) {
-            true => bytes.push(byte),
-            false => bytes.extend_from_slice(&[
-                b'%',
-                DIGITS[usize::from(byte >> 4)],
-                DIGITS[usize::from(byte & 15)],
-            ]),
+        let digits = [
+            DIGITS[usize::from(byte >> 4)],
+            DIGITS[usize::from(byte & 15)],
+        ];
+        match place {
+            _ if is_kept(&byte) => bytes.push(byte),
+            ValuePlace::Json if byte.is_ascii_control() => {
+                bytes.extend_from_slice(b"\\u00");
+                bytes.extend_from_slice(&digits);
+            }
+            ValuePlace::Json => bytes.extend_from_slice(&[b'\\', byte]),
+            _ => bytes.extend_from_slice(&[b'%', digits[0], digits[1]]),
         }
     }
 }
@@ -124,13 +135,39 @@ impl FilledRequest {
     /// # Errors
     /// A name in braces that is no field.
     pub fn compile(request: &[u8], columns: &[String]) -> Result<FilledRequest, FieldError> {
+        FilledRequest::compile_as(request, columns, ValuePlace::Body, false)
+    }
+
+    /// The same for a step of a user: with its cookies, and with values in the body as that place needs them.
+    ///
+    /// # Errors
+    /// A name in braces that is no field.
+    pub fn compile_step(
+        request: &[u8],
+        columns: &[String],
+        body: ValuePlace,
+    ) -> Result<FilledRequest, FieldError> {
+        FilledRequest::compile_as(request, columns, body, true)
+    }
+
+    fn compile_as(
+        request: &[u8],
+        columns: &[String],
+        place: ValuePlace,
+        has_cookies: bool,
+    ) -> Result<FilledRequest, FieldError> {
         let head_end = request.windows(4).position(|four| four == b"\r\n\r\n");
         let head_end = head_end.unwrap_or(request.len());
         let body = request.get(head_end + 4..).unwrap_or_default();
         let mut compiled = FilledRequest::default();
-        let body = compiled.parts(body, columns, ValuePlace::Body)?;
+        let body = compiled.parts(body, columns, place)?;
         let length = length_of(&body);
         compiled.compile_head(&request[..head_end], columns, &length)?;
+        if has_cookies {
+            let slot = compiled.slot(Field::Cookies, ValuePlace::Body);
+            compiled.http1.push(RequestPart::Value(slot));
+        }
+        compiled.http1.push(text(b"\r\n"));
         compiled.http1.extend(body.iter().cloned());
         compiled.http1 = joined(std::mem::take(&mut compiled.http1));
         compiled.block = joined(std::mem::take(&mut compiled.block));
@@ -174,7 +211,6 @@ impl FilledRequest {
             }
             self.http1.push(text(b"\r\n"));
         }
-        self.http1.push(text(b"\r\n"));
         self.block.append(&mut fields);
         Ok(())
     }
@@ -233,6 +269,14 @@ impl FilledRequest {
     pub fn needs_row(&self) -> bool {
         let mut slots = self.slots.iter();
         slots.any(|(field, _)| matches!(field, Field::Column(_)))
+    }
+
+    /// The places of the columns whose values it needs.
+    pub fn columns(&self) -> impl Iterator<Item = usize> + '_ {
+        self.slots.iter().filter_map(|(field, _)| match field {
+            Field::Column(place) => Some(*place),
+            _ => None,
+        })
     }
 
     /// Forgets the values, and asks `write` to append that of each field.

@@ -2,7 +2,7 @@
 //! the status and the length are read. The table of the server's side has no entry, as our settings say, so that an
 //! index beyond the static one is an error. No I/O.
 
-use prony_wire::http2::{BadBlock, put_string, take_integer, take_string};
+use prony_wire::http2::{BadBlock, FieldDecoder, put_string, take_integer, take_string};
 
 use crate::literals::{AUTHORITY, LEFT_OUT, METHOD, PATH, indexed_name};
 use crate::source::Http2Request;
@@ -13,6 +13,10 @@ const STATIC: u64 = 61;
 const STATUS_FIRST: u64 = 8;
 const STATUSES: [u16; 7] = [200, 204, 206, 304, 400, 404, 500];
 const CONTENT_LENGTH: u64 = 28;
+/// The schemes of a request as indexed fields.
+pub const SCHEME_HTTP: u8 = 0x86;
+/// Likewise, under TLS.
+pub const SCHEME_HTTPS: u8 = 0x87;
 
 /// What of an answer's head is read.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -59,6 +63,19 @@ pub fn of_http1(request: &[u8]) -> Http2Request {
         block: block.into(),
         body: body.into(),
     }
+}
+
+/// The fields by which HTTP/2 sends a request of HTTP/1.1, in their order, as they are decoded.
+pub fn request_fields(request: &[u8], is_secure: bool) -> Vec<(String, String)> {
+    let mut block = vec![if is_secure { SCHEME_HTTPS } else { SCHEME_HTTP }];
+    block.extend_from_slice(&of_http1(request).block);
+    let mut fields = Vec::new();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    // It is a block of our own.
+    let _ = FieldDecoder::default().decode(&block, usize::MAX, |name, value| {
+        fields.push((text(name), text(value)));
+    });
+    fields
 }
 
 /// Reads the head of an answer.

@@ -2,14 +2,13 @@
 
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use prony_engine::SendBuf;
 use prony_wire::{EndOfInput, Limits, ResponseEvent, ResponseReader};
 
-use crate::checks::{AnswerFollower, Checks};
 use crate::cookies::LaneCookies;
 use crate::failure::Failure;
+use crate::follow::AnswerFollower;
 use crate::protocol::{Answered, BufferSource, Progress, Protocol, Reuse};
 use crate::source::EncodedRequest;
 
@@ -38,7 +37,7 @@ pub struct Http1 {
     behind: VecDeque<(usize, Option<Rc<[u8]>>)>,
     /// The cookies of the connection, where they are kept.
     jar: Option<LaneCookies>,
-    /// What follows answers, such as their checks.
+    /// What answers are checked by.
     checker: Option<Box<dyn AnswerFollower>>,
 }
 
@@ -62,19 +61,13 @@ impl Default for Http1 {
 }
 
 impl Http1 {
-    /// A connection that keeps cookies if told to, and checks answers by `checks`.
-    pub fn new(keeps_cookies: bool, checks: Option<&Arc<Checks>>) -> Http1 {
+    /// A connection that keeps cookies if told to, and whose answers `checker` follows.
+    pub fn new(keeps_cookies: bool, checker: Option<Box<dyn AnswerFollower>>) -> Http1 {
         Http1 {
             jar: keeps_cookies.then(LaneCookies::default),
-            checker: checks.and_then(Checks::follower),
+            checker,
             ..Http1::default()
         }
-    }
-
-    /// A connection whose answers this follows.
-    pub fn followed_by(mut self, follower: Box<dyn AnswerFollower>) -> Http1 {
-        self.checker = Some(follower);
-        self
     }
 
     /// A connection on which several requests may be outstanding, where that is so. What is sent while others wait to be
@@ -90,7 +83,7 @@ impl Http1 {
         expected.map_err(|_outstanding| Failure::Protocol)?;
         if self.place.is_none() {
             self.expected.clone_from(&request.expected_body);
-            self.read_next(place);
+            self.read_next(place, Some(request));
         } else {
             self.behind
                 .push_back((place, request.expected_body.clone()));
@@ -108,11 +101,11 @@ impl Http1 {
         self.interim.take()
     }
 
-    fn read_next(&mut self, place: usize) {
+    fn read_next(&mut self, place: usize, request: Option<&EncodedRequest>) {
         (self.status, self.body_bytes, self.body_right) = (0, 0, true);
         (self.place, self.has_begun) = (Some(place), false);
         if let Some(checker) = &mut self.checker {
-            checker.begin();
+            checker.begin(request);
         }
     }
 
@@ -140,7 +133,7 @@ impl Http1 {
         };
         if let Some((place, expected)) = self.behind.pop_front() {
             self.expected = expected;
-            self.read_next(place);
+            self.read_next(place, None);
         }
         Ok(answered)
     }
@@ -256,6 +249,8 @@ mod tests {
             closes: false,
             http2: None,
             filled: None,
+            step: 0,
+            user: None,
         }
     }
 

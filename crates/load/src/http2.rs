@@ -10,11 +10,12 @@ use std::sync::Arc;
 
 use prony_engine::SendBuf;
 use prony_wire::http2::{
-    FRAME_BYTES, FRAME_HEAD_BYTES, FrameHead, PREFACE, STREAM_LAST, WINDOW_AT_FIRST, WINDOW_MAX,
-    code, flag, kind, put_frame_head, put_setting, setting, unpadded,
+    FRAME_BYTES, FrameHead, PREFACE, STREAM_LAST, WINDOW_AT_FIRST, WINDOW_MAX, code, flag, kind,
+    put_frame_head, put_setting, setting, unpadded,
 };
 
-use crate::checks::{AnswerChecker, AnswerFollower as _, Checks};
+use crate::answer_fields::{AnswerFields, NoFields};
+use crate::checks::{AnswerChecker, Checks};
 use crate::failure::Failure;
 use crate::filled::FilledRequest;
 use crate::hpack::{self, AnswerHead};
@@ -46,7 +47,7 @@ struct StreamState {
 }
 
 /// One connection.
-pub struct Http2Client {
+pub struct Http2Client<F = NoFields> {
     scheme: u8,
     /// The stream of each place; 0: none.
     streams: Vec<u32>,
@@ -73,15 +74,20 @@ pub struct Http2Client {
     streams_max: u32,
     is_leaving: bool,
     idle_frames: u32,
+    /// What is read of answers' fields, and added to requests.
+    fields: F,
 }
 
-impl Http2Client {
+impl<F: AnswerFields> Http2Client<F> {
     /// A connection with as many places, before anything was sent.
-    pub fn new(places: usize, is_secure: bool) -> Http2Client {
+    pub fn new(places: usize, is_secure: bool, fields: F) -> Http2Client<F> {
         let mut states = Vec::new();
         states.resize_with(places, StreamState::default);
         Http2Client {
-            scheme: if is_secure { 0x87 } else { 0x86 },
+            scheme: match is_secure {
+                true => hpack::SCHEME_HTTPS,
+                false => hpack::SCHEME_HTTP,
+            },
             streams: vec![0; places],
             places: states,
             next_stream: 1,
@@ -101,11 +107,12 @@ impl Http2Client {
             streams_max: u32::MAX,
             is_leaving: false,
             idle_frames: 0,
+            fields,
         }
     }
 
     /// The same, with answers checked by `checks`.
-    pub fn checked(mut self, checks: Option<&Arc<Checks>>) -> Http2Client {
+    pub fn checked(mut self, checks: Option<&Arc<Checks>>) -> Http2Client<F> {
         for state in &mut self.places {
             state.checker = checks.and_then(Checks::checker);
         }
@@ -144,6 +151,7 @@ impl Http2Client {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
         filled.write_block(&mut scratch);
+        self.fields.add(&mut scratch);
         let block = scratch.len();
         filled.write_body(&mut scratch);
         let (block, body) = scratch.split_at(block);
@@ -167,21 +175,9 @@ impl Http2Client {
 
     /// Takes the header of the next frame; false where more bytes are needed.
     fn take_head(&mut self, bytes: &mut &[u8]) -> Result<bool, Failure> {
-        let mut copy = [0; FRAME_HEAD_BYTES];
-        if let (true, Some((head, rest))) = (self.part.is_empty(), bytes.split_first_chunk()) {
-            copy = *head;
-            *bytes = rest;
-        } else {
-            let count = (FRAME_HEAD_BYTES - self.part.len()).min(bytes.len());
-            self.part.extend_from_slice(&bytes[..count]);
-            *bytes = &bytes[count..];
-            if self.part.len() < FRAME_HEAD_BYTES {
-                return Ok(false);
-            }
-            copy.copy_from_slice(&self.part);
-            self.part.clear();
-        }
-        let head = FrameHead::read(copy);
+        let Some(head) = FrameHead::take(&mut self.part, bytes) else {
+            return Ok(false);
+        };
         if head.length > FRAME_BYTES {
             return Err(Failure::Protocol);
         }
@@ -370,7 +366,10 @@ impl Http2Client {
             // It will follow.
             (0, 100..200) if !ends => return Ok(()),
             (0, 100..200) => return Err(Failure::Protocol),
-            _ => state.head = head,
+            _ => {
+                state.head = head;
+                self.fields.answered(block, state.checker.as_deref_mut())?;
+            }
         }
         match ends {
             true => self.answered(place),
@@ -522,7 +521,7 @@ fn four(bytes: &[u8]) -> Result<u32, Failure> {
     Ok(u32::from_be_bytes(bytes))
 }
 
-impl Protocol for Http2Client {
+impl<F: AnswerFields> Protocol for Http2Client<F> {
     fn hello(&mut self, buffer: BufferSource<'_>) -> Option<SendBuf> {
         let mut out = buffer();
         out.extend_from_slice(PREFACE);
@@ -583,7 +582,13 @@ impl Protocol for Http2Client {
             (None, Some(parts)) => {
                 let has_body = !parts.body.is_empty();
                 self.places[place].unsent = has_body.then(|| (Rc::clone(&parts.body), 0));
-                self.head_frames(stream, &parts.block, !has_body, &mut out);
+                if F::ADDS {
+                    let mut block = parts.block.to_vec();
+                    self.fields.add(&mut block);
+                    self.head_frames(stream, &block, !has_body, &mut out);
+                } else {
+                    self.head_frames(stream, &parts.block, !has_body, &mut out);
+                }
                 self.send_body(place, &mut out);
             }
             (None, None) => {}
@@ -639,6 +644,7 @@ impl Protocol for Http2Client {
 #[cfg(test)]
 mod tests {
     use prony_wire::Method;
+    use prony_wire::http2::FRAME_HEAD_BYTES;
     use proptest::prelude::*;
 
     use super::*;
@@ -659,13 +665,15 @@ mod tests {
             closes: false,
             http2: Some(hpack::of_http1(&bytes)),
             filled: None,
+            step: 0,
+            user: None,
             bytes: bytes.into(),
         }
     }
 
     /// A connection of three places with a request on each, after the server's settings.
     fn asked(expected: Option<&[u8]>) -> Http2Client {
-        let mut http2 = Http2Client::new(3, false);
+        let mut http2 = Http2Client::new(3, false, NoFields);
         let settings = frame(kind::SETTINGS, 0, 0, &[]);
         assert_eq!(http2.received(&mut &settings[..]), Ok(Progress::Pending));
         assert!(http2.is_ready());

@@ -237,6 +237,17 @@ mod tests {
     }
 
     #[test]
+    fn what_was_in_flight_at_the_end_was_in_no_interval() {
+        let (_send, mut intervals) = Intervals::new(2);
+        let mut one = totals(3, &[10, 20, 30]);
+        (one.counts.sent, one.counts.in_flight, one.counts.drained) = (4, 1, 1);
+        let rest = intervals.rest(INTERVAL, [one.clone(), one].into_iter());
+        let counts = rest.expect("a second").total.counts;
+        assert_eq!((counts.sent, counts.in_flight), (8, 2));
+        assert_eq!(counts.sent, counts.completed + counts.in_flight);
+    }
+
+    #[test]
     fn a_thread_that_has_ended_stands_for_itself_in_the_seconds_of_the_others() {
         let (send, mut intervals) = Intervals::new(2);
         let say = |second, thread, totals| send.send((second, thread, totals)).unwrap();

@@ -30,20 +30,36 @@ enum JsonRelation {
     MoreOrEqual,
 }
 
+/// Where in a text of JSON a value stands: `$.user.id`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct JsonPath(Vec<JsonStep>);
+
 /// A value that a text must have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JsonCheck {
-    steps: Vec<JsonStep>,
+    path: JsonPath,
     /// What it is compared with; `None`: it must only be there.
     compared: Option<(JsonRelation, Value)>,
 }
 
-impl FromStr for JsonCheck {
+impl FromStr for JsonPath {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<JsonCheck, String> {
-        let wrong =
-            |why: &str| format!("`{text}` is no check of JSON, such as $.user.id == 5: {why}");
+    fn from_str(text: &str) -> Result<JsonPath, String> {
+        let wrong = |why: &str| format!("`{text}` is no path in JSON, such as $.user.id: {why}");
+        match JsonPath::begin(text, &wrong)? {
+            (path, "") => Ok(path),
+            (_, rest) => Err(wrong(&format!("`{rest}` is no part of one"))),
+        }
+    }
+}
+
+impl JsonPath {
+    /// The path that `text` begins with, and what follows it. An error is what `wrong` makes of the reason.
+    fn begin<'t>(
+        text: &'t str,
+        wrong: &dyn Fn(&str) -> String,
+    ) -> Result<(JsonPath, &'t str), String> {
         let rest = text.trim().strip_prefix('$');
         let mut rest = rest.ok_or_else(|| wrong("it does not begin with $"))?;
         let mut steps = Vec::new();
@@ -66,13 +82,37 @@ impl FromStr for JsonCheck {
                 steps.push(step);
                 rest = after;
             } else {
-                break;
+                return Ok((JsonPath(steps), rest.trim()));
             }
         }
-        let rest = rest.trim();
+    }
+
+    /// Appends the value in `text` to `out`: a string without its quotes and escapes, anything else as it is written. False where
+    /// there is none, or it is null.
+    pub fn take(&self, text: &[u8], out: &mut Vec<u8>) -> bool {
+        let Some(value) = find(text, &self.0).filter(|value| *value != b"null") else {
+            return false;
+        };
+        match value.first() {
+            Some(b'"') => string(value, |text| out.extend_from_slice(text.as_bytes())).is_some(),
+            _ => {
+                out.extend_from_slice(value);
+                true
+            }
+        }
+    }
+}
+
+impl FromStr for JsonCheck {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<JsonCheck, String> {
+        let wrong =
+            |why: &str| format!("`{text}` is no check of JSON, such as $.user.id == 5: {why}");
+        let (path, rest) = JsonPath::begin(text, &wrong)?;
         if rest.is_empty() {
             return Ok(JsonCheck {
-                steps,
+                path,
                 compared: None,
             });
         }
@@ -106,7 +146,7 @@ impl FromStr for JsonCheck {
                 Err(wrong("only numbers and texts are less or more"))
             }
             value => Ok(JsonCheck {
-                steps,
+                path,
                 compared: Some((how, value)),
             }),
         }
@@ -132,7 +172,7 @@ fn key(inside: &str) -> Option<JsonStep> {
 impl JsonCheck {
     /// Whether the value is in this text, and as it must be.
     pub fn holds(&self, text: &[u8]) -> bool {
-        let Some(value) = find(text, &self.steps) else {
+        let Some(value) = find(text, &self.path.0) else {
             return false;
         };
         match &self.compared {

@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | pace | when requests start: closed with or without think time, constant, Poisson, stages, recorded times | `pace.rs` |
 //! | origin | what latency counts from: the intended start, or the submission | `origin.rs` |
-//! | source | what each slot sends ([`RequestSource`]) | `source.rs` |
+//! | source | what each slot sends ([`RequestSource`]): requests, or users' steps | `source.rs`, `mixed.rs`, `scenario/` |
 //! | protocol | how requests and answers share a connection, in the clear or under TLS | `protocol.rs`, `http1.rs`, `http2.rs`, `secure.rs` |
 //!
 //! ```text
@@ -34,6 +34,7 @@
 //!   failed by kind + in flight at the end.
 #![forbid(unsafe_code)]
 
+mod answer_fields;
 mod arrivals;
 mod checks;
 mod coalescing;
@@ -41,10 +42,12 @@ mod connection;
 mod control;
 mod cookies;
 mod expect;
+mod expected;
 mod failure;
 mod fields;
 mod filled;
 mod find_max;
+mod follow;
 pub mod form;
 mod hdr;
 mod hpack;
@@ -66,10 +69,13 @@ pub mod requests;
 mod require;
 mod rows;
 mod run;
+pub mod scenario;
 mod scheduler;
 mod secure;
 #[cfg(test)]
 mod sim_http2_tests;
+#[cfg(test)]
+mod sim_scenario_tests;
 #[cfg(test)]
 mod sim_tests;
 mod slots;
@@ -77,21 +83,27 @@ mod slow;
 mod source;
 mod thread_spec;
 mod trace;
+mod users;
 mod window;
 mod worker;
 
-pub use checks::{
-    AnswerFollower, AnswerFollowers, BODY_BYTES_MAX as CHECKED_BODY_BYTES_MAX, Checks, FailedAnswer,
-};
+pub use checks::{BODY_BYTES_MAX as CHECKED_BODY_BYTES_MAX, Checks, FailedAnswer, ObservedAnswer};
+pub use cookies::LaneCookies;
 pub use failure::Failure;
-pub use fields::{FieldError, escaped_text, has_fields, with_environment};
+pub use fields::{
+    FieldError, around_fields, check_fields, escaped_text, has_fields, names_in, with_environment,
+};
 pub use find_max::{find_max, find_max_after, longest_length, usual_length};
+pub use follow::{AnswerFollower, AnswerFollowers};
 pub use hdr::{IntervalLog, percentiles_text};
+pub use hpack::request_fields;
 pub use interval::{LoadInterval, LoadTotals};
 pub use latencies::Latencies;
+pub use mixed::{check_requests, first_requests};
 pub use objective::Objective;
 pub use prony_record::{LoadReport, LoadSpec};
-pub use require::{Requirements, StopConditions};
-pub use run::{LoadError, LoadResult, Observer, SourceOf, ThreadSources, run, run_by, run_with};
-pub use source::{Cycle, EncodedRequest, Next, RequestSource};
+pub use require::{LoadRequirement, Requirements, StopConditions};
+pub use run::{LoadError, LoadResult, Observer, SourceOf, run, run_by, run_with};
+pub use source::{Cycle, EncodedRequest, EndedRequest, Next, RequestSource, UserTurn};
+pub use thread_spec::ThreadSources;
 pub use trace::RequestTimes;

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use prony_base::{Random, clock};
-use prony_record::{LoadSpec, Pace, RequestOrder};
+use prony_record::{ExpectedAnswer, LoadSpec, Pace, PreparedRequest, RequestOrder};
 
 use crate::fields::{Field, has_fields};
 use crate::filled::{FilledRequest, decimal, uuid};
 use crate::rows::{DataFile, ThreadRows, each_value};
-use crate::source::{EncodedRequest, Next, RequestSource, decode};
+use crate::source::{Cycle, EncodedRequest, Next, RequestSource, decode};
 
 /// The largest random number: the largest that every language's JSON keeps exact, 2^53 - 1.
 const RANDOM_BITS: u32 = 53;
@@ -94,7 +94,7 @@ impl<'a> Mixed<'a> {
             requests: encoded.collect(),
             order,
             random: Random::of(seed, &format!("fields of thread {thread}")),
-            counter: u64::from(thread) + 1,
+            counter: spec.counter_from + u64::from(thread) + 1,
             step: u64::from(spec.threads),
             rows: self
                 .data
@@ -103,6 +103,49 @@ impl<'a> Mixed<'a> {
             values: vec![Vec::new(); self.columns.len()],
         })
     }
+}
+
+/// Checks that the requests of a load can be sent: its fields are known, and its data file can be read.
+///
+/// # Errors
+/// What is wrong, in words.
+pub fn check_requests(spec: &LoadSpec) -> Result<(), String> {
+    match Mixed::is_needed(spec) {
+        true => Mixed::new(spec).map(drop),
+        false => Ok(()),
+    }
+}
+
+/// The first `count` requests that the first thread of a load sends, each as the bytes of HTTP/1.1 with its fields filled in;
+/// fewer where the rows of a data file end. For looking at them, and for sending them one by one.
+///
+/// # Errors
+/// Those of [`check_requests`].
+pub fn first_requests(spec: &LoadSpec, count: usize) -> Result<Vec<PreparedRequest>, String> {
+    let mut source: Box<dyn RequestSource> = match Mixed::is_needed(spec) {
+        true => Mixed::new(spec)?.source(0),
+        false => Box::new(Cycle::new(&spec.requests, 1)),
+    };
+    let mut requests = Vec::with_capacity(count.min(spec.requests.len()));
+    while requests.len() < count
+        && let Next::Send(request) = source.next(0)
+    {
+        let mut bytes = Vec::new();
+        match &request.filled {
+            Some(filled) => filled.write_http1(&mut bytes),
+            None => bytes.extend_from_slice(&request.bytes),
+        }
+        let body = request.expected_body.as_deref();
+        requests.push(PreparedRequest {
+            method: request.method.name().to_owned(),
+            bytes,
+            expect: body.map(|body| ExpectedAnswer {
+                body: Some(body.to_vec()),
+            }),
+            weight: 0,
+        });
+    }
+    Ok(requests)
 }
 
 /// With which request a thread begins, and how many it goes on by. Each thread goes through all, from a place of its own:
@@ -225,6 +268,8 @@ impl RequestSource for MixedSource {
                 }
                 Field::Time => decimal(out, clock::unix_nanos() / 1_000_000),
                 Field::Column(place) => out.extend_from_slice(&values[place]),
+                // It is a user's.
+                Field::Cookies => {}
             });
         }
         Next::Send(&self.requests[place])

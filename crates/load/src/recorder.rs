@@ -549,6 +549,7 @@ pub fn add_counts(mine: &mut Counts, theirs: &Counts) {
     mine.completed += theirs.completed;
     mine.unexpected_status += theirs.unexpected_status;
     mine.acknowledged += theirs.acknowledged;
+    mine.in_flight += theirs.in_flight;
     mine.drained += theirs.drained;
     mine.drain_failed += theirs.drain_failed;
     mine.abandoned += theirs.abandoned;
@@ -556,7 +557,8 @@ pub fn add_counts(mine: &mut Counts, theirs: &Counts) {
     add_failures(&mut mine.connect_failed, &theirs.connect_failed);
 }
 
-fn add_failures(mine: &mut Failures, theirs: &Failures) {
+/// Adds failures of another thread.
+pub fn add_failures(mine: &mut Failures, theirs: &Failures) {
     mine.refused += theirs.refused;
     mine.reset += theirs.reset;
     mine.closed += theirs.closed;

@@ -4,18 +4,116 @@
 //! percentile it is the interval of the share of requests above the bound, which is compared with the share that may be: that asks the
 //! same, and needs no values but counts.
 
+use std::str::FromStr;
+
 use prony_base::typed::requirement::{Comparator, RequiredFigure, Requirement};
 use prony_base::{Nanos, PerSecond};
-use prony_record::{Histogram, LatencyNs, LoadReport, NEVER, RequirementOutcome};
+use prony_record::{Histogram, LatencyNs, LoadReport, NEVER, RequirementOutcome, StepReport};
 use prony_stats::{MeanInterval, quantile, ratio_over_seconds, seconds, share_over_seconds};
 
 use crate::interval::{INTERVAL, LoadInterval, LoadTotals};
 use crate::run::LoadResult;
 
+/// A requirement of a load, or of a step of its scenario: `p99 < 20ms`, `login p99 < 20ms`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoadRequirement {
+    /// The name of the step; `None`: all requests.
+    pub step: Option<String>,
+    /// What is required.
+    pub what: Requirement,
+}
+
+impl FromStr for LoadRequirement {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<LoadRequirement, String> {
+        let wrong = match text.parse() {
+            Ok(what) => return Ok(LoadRequirement { step: None, what }),
+            Err(wrong) => wrong,
+        };
+        let spaces = text.match_indices(' ');
+        let mut splits = spaces.map(|(at, _)| (text[..at].trim(), text[at..].trim()));
+        let found = splits.find_map(|(step, rest)| Some((step, rest.parse::<Requirement>().ok()?)));
+        let (step, what) = found.ok_or(wrong)?;
+        match what.figure {
+            RequiredFigure::Bytes => Err("bytes are not counted by step".to_owned()),
+            RequiredFigure::Percentile(percent)
+                if percentile_of(&LatencyNs::default(), percent).is_none() =>
+            {
+                Err(format!(
+                    "p{percent} is not kept of a step: p50, p75, p90, p99, p99.9 and p99.99 are"
+                ))
+            }
+            _ => Ok(LoadRequirement {
+                step: Some(step.to_owned()),
+                what,
+            }),
+        }
+    }
+}
+
+/// The percentile of a summary, where it has it.
+fn percentile_of(of: &LatencyNs, percent: f64) -> Option<u64> {
+    let all = [
+        (50.0, of.p50),
+        (75.0, of.p75),
+        (90.0, of.p90),
+        (99.0, of.p99),
+        (99.9, of.p99_9),
+        (99.99, of.p99_99),
+    ];
+    let is_it = |known: f64| (known - percent).abs() < 1e-9;
+    all.into_iter()
+        .find(|(known, _)| is_it(*known))
+        .map(|(_, value)| value)
+}
+
+/// The figure of a step; its errors are those of the window.
+fn figure_of_step(figure: RequiredFigure, step: &StepReport) -> f64 {
+    let (of, latency) = (&step.counts, &step.latency_ns);
+    let failed = of.failed.total();
+    let value = match figure {
+        RequiredFigure::Rate => return step.rate_per_s,
+        RequiredFigure::Errors => {
+            return share(failed + of.unexpected_status, failed + of.completed);
+        }
+        _ if latency.count == 0 => return f64::NAN,
+        RequiredFigure::Mean if latency.infinite == 0 => return latency.mean,
+        RequiredFigure::Max => latency.max,
+        RequiredFigure::Percentile(percent) => percentile_of(latency, percent).unwrap_or(NEVER),
+        RequiredFigure::Mean | RequiredFigure::Bytes => NEVER,
+    };
+    match value {
+        NEVER => f64::INFINITY,
+        value => value as f64,
+    }
+}
+
+/// What came of a requirement of a step.
+fn outcome_of_step(step: &str, what: &Requirement, report: &LoadReport) -> RequirementOutcome {
+    let steps = report.scenario.iter().flat_map(|scenario| &scenario.steps);
+    let is_it = |of: &&StepReport| of.name == step || format!("{}: {}", of.flow, of.name) == step;
+    let found = steps.into_iter().find(is_it);
+    let value = found.map_or(f64::NAN, |found| figure_of_step(what.figure, found));
+    let none = ToldInterval {
+        of: "",
+        interval: None,
+        why: "a step has no interval",
+        against: what.bound,
+        is_upper: what.comparator.is_upper(),
+    };
+    let outcome = outcome(what, value, none);
+    RequirementOutcome {
+        requirement: format!("{step} {}", outcome.requirement),
+        sentence: format!("{step} {}", outcome.sentence),
+        ..outcome
+    }
+}
+
 /// Requirements of a run, and what its seconds say of them.
 #[derive(Clone, Debug, Default)]
 pub struct Requirements {
-    list: Vec<Requirement>,
+    list: Vec<LoadRequirement>,
     /// Of each, its part and the whole in each second that was whole.
     parts: Vec<Vec<(f64, f64)>>,
 }
@@ -33,7 +131,7 @@ struct ToldInterval {
 
 impl Requirements {
     /// Nothing is known yet.
-    pub fn new(list: Vec<Requirement>) -> Requirements {
+    pub fn new(list: Vec<LoadRequirement>) -> Requirements {
         let parts = vec![Vec::new(); list.len()];
         Requirements { list, parts }
     }
@@ -49,7 +147,9 @@ impl Requirements {
             return;
         }
         for (requirement, parts) in self.list.iter().zip(&mut self.parts) {
-            parts.push(part(requirement, interval));
+            if requirement.step.is_none() {
+                parts.push(part(&requirement.what, interval));
+            }
         }
     }
 
@@ -57,8 +157,12 @@ impl Requirements {
     pub fn outcomes(&self, of: &LoadResult) -> Vec<RequirementOutcome> {
         let all = self.list.iter().zip(&self.parts);
         all.map(|(requirement, parts)| {
-            let value = figure(requirement.figure, &of.report, &of.histogram);
-            outcome(requirement, value, told(requirement, parts))
+            let what = &requirement.what;
+            if let Some(step) = &requirement.step {
+                return outcome_of_step(step, what, &of.report);
+            }
+            let value = figure(what.figure, &of.report, &of.histogram);
+            outcome(what, value, told(what, parts))
         })
         .collect()
     }
@@ -301,6 +405,48 @@ mod tests {
     use super::*;
     use crate::Latencies;
 
+    #[test]
+    fn a_requirement_may_name_a_step() {
+        let read = |text: &str| text.parse::<LoadRequirement>();
+        let both = read("log in p99 < 20ms").expect("it is one");
+        assert_eq!(both.step.as_deref(), Some("log in"));
+        assert_eq!(both.what.to_string(), "p99 < 20ms");
+        assert_eq!(read("p99 < 20ms").expect("it is one").step, None);
+        assert!(read("login p98 < 20ms").expect_err("p98").contains("p99.9"));
+        assert!(read("login bytes > 5").is_err() && read("login").is_err());
+        let mut report = LoadReport {
+            scenario: Some(prony_record::ScenarioReport {
+                steps: vec![StepReport {
+                    name: "log in".to_owned(),
+                    latency_ns: LatencyNs {
+                        count: 5,
+                        p99: 25_000_000,
+                        max: NEVER,
+                        infinite: 1,
+                        ..LatencyNs::default()
+                    },
+                    ..StepReport::default()
+                }],
+                ..prony_record::ScenarioReport::default()
+            }),
+            ..LoadReport::default()
+        };
+        let outcome = outcome_of_step("log in", &both.what, &report);
+        assert!(!outcome.held);
+        assert_eq!(outcome.requirement, "log in p99 < 20ms");
+        assert!(
+            outcome
+                .sentence
+                .starts_with("log in p99 < 20ms: missed: 25"),
+            "{}",
+            outcome.sentence
+        );
+        let max = "max < 1s".parse().expect("it is one");
+        assert!(!outcome_of_step("log in", &max, &report).held);
+        report.scenario = None;
+        assert!(!outcome_of_step("log in", &both.what, &report).held);
+    }
+
     /// Twenty seconds; `second` gives completed, errors, and latencies in milliseconds.
     fn ran(text: &str, second: impl Fn(u64) -> (u64, u64, Vec<u64>)) -> RequirementOutcome {
         let mut requirements = Requirements::new(vec![text.parse().expect(text)]);
@@ -343,6 +489,7 @@ mod tests {
             fallback: None,
             interrupted: false,
             failed_answers: Vec::new(),
+            observed: Vec::new(),
         };
         requirements.outcomes(&of).remove(0)
     }

@@ -10,7 +10,7 @@ use prony_base::Instant;
 use crate::arrivals::ArrivalCounts;
 use crate::slots::{Arrived, Due};
 use crate::window::LoadPhase;
-use crate::worker::Worker;
+use crate::worker::{WhenReady, Worker};
 
 /// Arrivals that are sent before the loop's other tasks have their turn.
 const ARRIVALS_MAX: usize = 256;
@@ -31,6 +31,7 @@ impl Worker {
             in_window: open.in_window,
             waiting: waiting.len() as u64,
             dropped: slots.dropped(),
+            dropped_in_window: open.dropped_in_window,
             waiting_max: slots.waiting_max() as u64,
             had_idle: self.had_idle.get(),
         })
@@ -78,10 +79,10 @@ impl Worker {
         for _ in 0..ARRIVALS_MAX {
             let thought = self.slots.borrow_mut().thought(now);
             if let Some((due, index)) = thought {
-                if self.is_open() {
-                    self.ready(index, now);
-                } else {
-                    self.send_next(index, due, now);
+                match self.when_ready {
+                    WhenReady::TakesArrival => self.ready(index, now),
+                    WhenReady::AsksUser => self.user_due(index, now),
+                    WhenReady::Sends | WhenReady::Thinks => self.send_next(index, due, now),
                 }
             } else if let Some(intended) = self.take_arrival(now) {
                 self.arrive(intended, now);
@@ -131,6 +132,9 @@ impl Worker {
             Arrived::Dropped => {
                 let origin = self.phase(intended);
                 self.recorder.borrow_mut().unanswered(origin);
+                if let Some(open) = self.open.borrow_mut().as_mut() {
+                    open.dropped_in_window += u64::from(origin == LoadPhase::Measured);
+                }
             }
         }
     }

@@ -14,6 +14,7 @@ use prony_record::{Counts, LatencyOrigin, LoadSpec, LoadTarget, PreparedRequest,
 use prony_wire::http2::{FRAME_HEAD_BYTES, FrameHead, PREFACE, flag, kind, put_frame_head};
 
 use crate::connection::connect_all;
+use crate::expected::ExpectedStatus;
 use crate::recorder::Recorder;
 use crate::source::Cycle;
 use crate::thread_spec::{RunState, ThreadSpec};
@@ -178,7 +179,8 @@ fn thread_spec() -> ThreadSpec {
         timeout: Nanos::from_secs(1),
         first_timeout: Nanos::from_secs(1),
         connecting_max: 64,
-        expected_status: Vec::new(),
+        expected_status: ExpectedStatus::new(std::iter::once(&[][..])),
+        scenario: None,
         queue_max: 1_000,
         timestamps: Timestamps::User,
         trace_max: 0,

@@ -18,6 +18,7 @@ use prony_record::{
 use crate::arrivals::ArrivalCounts;
 use crate::connection::connect_all;
 use crate::control::{Counted, Turns};
+use crate::expected::ExpectedStatus;
 use crate::recorder::Recorder;
 use crate::source::Cycle;
 use crate::thread_spec::{RunState, ThreadSpec};
@@ -195,7 +196,8 @@ impl Setting {
             timeout: self.timeout,
             first_timeout: self.timeout,
             connecting_max: 64,
-            expected_status: self.expected_status.clone(),
+            expected_status: ExpectedStatus::new(std::iter::once(&self.expected_status[..])),
+            scenario: None,
             queue_max: self.queue_max,
             timestamps: Timestamps::User,
             trace_max: 1_000,

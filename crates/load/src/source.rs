@@ -1,14 +1,19 @@
 //! What to send: each thread takes its requests from a [`RequestSource`], and reports their results to it.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
-use prony_base::Nanos;
+use prony_base::{Instant, Nanos};
 use prony_record::PreparedRequest;
 use prony_wire::Method;
 
 use crate::failure::Failure;
 use crate::filled::FilledRequest;
 use crate::hpack;
+use crate::recorder::{Answer, Phases};
+use crate::scenario::figures::ScenarioFigures;
+use crate::scenario::memory::UserMemory;
+use crate::window::LoadPhase;
 
 /// A request as the bytes to send. Cheap to clone: its bytes are shared.
 #[derive(Clone, Debug)]
@@ -25,6 +30,10 @@ pub struct EncodedRequest {
     pub http2: Option<Http2Request>,
     /// Its fields with their values, where it has some: it is sent as these say, and not as `bytes` and `http2` do.
     pub filled: Option<Box<FilledRequest>>,
+    /// The step of a scenario that it is, by its number; 0 without one.
+    pub step: u16,
+    /// The user whose step it is: what is taken from the answer goes there. `None` without a scenario.
+    pub user: Option<Rc<RefCell<UserMemory>>>,
 }
 
 /// A request as HTTP/2 sends it. Cheap to clone.
@@ -63,6 +72,8 @@ impl EncodedRequest {
             closes: false,
             http2: None,
             filled: Some(Box::new(FilledRequest::whole())),
+            step: 0,
+            user: None,
         }
     }
 
@@ -76,14 +87,70 @@ impl EncodedRequest {
     }
 }
 
+/// How a request ended.
+#[derive(Debug)]
+pub struct EndedRequest<'a> {
+    /// Its answer, as whole as it should be, or why there is none.
+    pub outcome: Result<&'a Answer, Failure>,
+    /// What its latency counts from.
+    pub origin: Instant,
+    /// The phases that it lies in.
+    pub phases: Phases,
+    /// When the generator had dealt with it.
+    pub at: Instant,
+}
+
+/// What comes next in a slot of a source with users.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum UserTurn {
+    /// Its user's next request, which is due then.
+    GoesOn(Instant),
+    /// Another user, or the same one from the start, from then on.
+    Free(Instant),
+}
+
 /// Decides what each slot sends. A slot is one request outstanding. One source for each thread; it never leaves it.
+///
+/// A source may have users. The user in a slot goes on there, request by request, until its last one has ended; only then is the slot
+/// free for another.
 pub trait RequestSource {
     /// What slot `slot` (counted from 0 on this thread) does next. A request that is yielded is sent.
     fn next(&mut self, slot: usize) -> Next<'_>;
 
-    /// The request that slot `slot` sent last got an answer with this status, as whole as it should be, or failed.
-    fn ended(&mut self, slot: usize, outcome: Result<u16, Failure>) {
-        let _ = (slot, outcome);
+    /// The request that slot `slot` sent last has ended.
+    fn ended(&mut self, slot: usize, request: &EndedRequest<'_>) {
+        let _ = (slot, request);
+    }
+
+    /// Whether it has users; asked once.
+    fn has_users(&self) -> bool {
+        false
+    }
+
+    /// What `slot`, which has no request outstanding, waits for.
+    fn turn(&self, slot: usize) -> UserTurn {
+        let _ = slot;
+        UserTurn::Free(Instant::ZERO)
+    }
+
+    /// How many users there are now.
+    fn users(&self) -> usize {
+        0
+    }
+
+    /// The user in `slot` does not go on: nothing more is sent.
+    fn stopped(&mut self, slot: usize) {
+        let _ = slot;
+    }
+
+    /// The run was cut short while a request of `slot` was outstanding, which took at least `so_far`. Its origin lies in `origin`.
+    fn abandoned(&mut self, slot: usize, origin: LoadPhase, so_far: Nanos) {
+        let _ = (slot, origin, so_far);
+    }
+
+    /// The run is over: what came of each step. `None` without a scenario.
+    fn finish(&mut self) -> Option<ScenarioFigures> {
+        None
     }
 }
 
@@ -130,6 +197,8 @@ pub fn decode(prepared: &PreparedRequest) -> EncodedRequest {
         closes: asks_to_close(&prepared.bytes),
         http2: Some(hpack::of_http1(&prepared.bytes)),
         filled: None,
+        step: 0,
+        user: None,
     }
 }
 

@@ -1,4 +1,4 @@
-//! The work of one load thread, and the state that all threads of a run share.
+//! The work of one load thread, how a load is shared out over them, and the state that all threads of a run share.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -8,11 +8,22 @@ use std::sync::mpsc;
 
 use prony_base::Nanos;
 use prony_engine::ConnectOptions;
-use prony_record::Timestamps;
+use prony_record::{AnswerChecks, LoadSpec, LoadTarget, Pace, QUEUE_MAX, Timestamps};
 
-use crate::checks::{AnswerFollowers, Checks};
+use crate::checks::Checks;
+use crate::expected::ExpectedStatus;
+use crate::follow::AnswerFollowers;
 use crate::interval::ThreadReading;
+use crate::pace;
+use crate::scenario::compiled::Scenario;
 use crate::secure::SecureTarget;
+use crate::source::RequestSource;
+
+/// Connections that all threads together open at the same time, so that a usual listen
+/// backlog (128 and more) holds them.
+const CONNECTING_MAX: u32 = 64;
+/// A first attempt to connect may take as long as the run, or this, or the time-out if that is shorter.
+const CONNECTING_MIN: Nanos = Nanos::from_secs(1);
 
 /// State that the caller and all threads of a run share.
 #[derive(Debug, Default)]
@@ -65,8 +76,10 @@ pub struct ThreadSpec {
     pub first_timeout: Nanos,
     /// Connections that it opens at the same time.
     pub connecting_max: usize,
-    /// Status codes that are expected; empty: 200 to 399.
-    pub expected_status: Vec<u16>,
+    /// Status codes that are expected of each step.
+    pub expected_status: ExpectedStatus,
+    /// What users do; `None`: requests have nothing to do with each other.
+    pub scenario: Option<Arc<Scenario>>,
     /// Most arrivals that wait for a slot.
     pub queue_max: usize,
     /// Where arrival times come from.
@@ -109,4 +122,150 @@ impl ThreadSpec {
             ..ConnectOptions::default()
         }
     }
+}
+
+/// Why connections that are closed after some requests have neither streams nor a pipeline: the others would be cut off.
+const ONE_AT_A_TIME: &str =
+    "a connection that carries a limited number of requests carries one at a time";
+
+/// What the threads of a load take from outside of it. Its methods but the first are asked before the threads start.
+pub trait ThreadSources: Sync {
+    /// The source of thread `thread`, which has so many slots; called on that thread.
+    fn source(&self, thread: u32, slots: usize) -> Box<dyn RequestSource>;
+
+    /// What follows the answers of all connections, and its name among the checks; HTTP/1.1 only.
+    fn followers(&self) -> Option<(Arc<dyn AnswerFollowers>, &'static str)> {
+        None
+    }
+
+    /// The one address that the connections of `thread` go to; `None`: to those of the load in turn.
+    fn address(&self, thread: u32) -> Option<SocketAddr> {
+        let _ = thread;
+        None
+    }
+}
+
+/// Shares connections and requests out over the threads, the first ones taking the remainder.
+pub fn thread_specs(
+    spec: &LoadSpec,
+    from: &dyn ThreadSources,
+    scenario: Option<&Arc<Scenario>>,
+) -> Result<Vec<ThreadSpec>, String> {
+    check(spec)?;
+    let worth = CONNECTING_MIN.max(Nanos(spec.warmup_ns) + Nanos(spec.duration_ns));
+    let queue_max = match spec.queue_max {
+        0 => QUEUE_MAX,
+        limit => limit,
+    };
+    let addresses = addresses(spec)?;
+    let sources = sources(spec)?;
+    let secure = spec
+        .tls
+        .as_ref()
+        .map(|tls| SecureTarget::new(tls, spec.http2));
+    let secure = secure.transpose();
+    let secure = secure.map_err(|error| error.to_string())?;
+    let (followers, followed) = from.followers().unzip();
+    let checks = checks(spec, followed)?;
+    let checks = checks.or_else(|| scenario.map(|of| Arc::clone(&of.checks)));
+    let expected_status = expected_status(spec);
+    let part = |whole: u64, thread: u32| {
+        whole / u64::from(spec.threads)
+            + u64::from(u64::from(thread) < whole % u64::from(spec.threads))
+    };
+    let connections = |thread| part(u64::from(spec.connections), thread) as usize;
+    let thread_spec = |thread| ThreadSpec {
+        thread,
+        threads: spec.threads,
+        connections: connections(thread),
+        depth: spec.depth.max(1) as usize,
+        is_http2: spec.http2,
+        cookies: spec.cookies,
+        checks: checks.clone(),
+        followers: followers.clone(),
+        unix: spec.unix.clone(),
+        tunnel: spec.tunnel.clone(),
+        expects_continue: spec.expects_continue,
+        first: (0..thread).map(connections).sum(),
+        requests_max: spec
+            .requests_max
+            .map_or(u64::MAX, |requests| part(requests, thread)),
+        addresses: match from.address(thread) {
+            Some(address) => vec![address],
+            None => addresses.clone(),
+        },
+        timeout: Nanos(spec.timeout_ns),
+        first_timeout: Nanos(spec.timeout_ns).min(worth),
+        connecting_max: (CONNECTING_MAX / spec.threads).max(1) as usize,
+        expected_status: expected_status.clone(),
+        scenario: scenario.map(Arc::clone),
+        queue_max: usize::try_from(part(queue_max, thread)).unwrap_or(usize::MAX),
+        timestamps: spec.timestamps,
+        trace_max: usize::try_from(part(spec.trace_max, thread)).unwrap_or(usize::MAX),
+        served_max: spec.requests_per_connection.unwrap_or(u64::MAX),
+        sources: sources.clone(),
+        secure: secure
+            .as_ref()
+            .map(|secure| secure.for_thread(connections(thread))),
+        readings: None,
+    };
+    Ok((0..spec.threads).map(thread_spec).collect())
+}
+
+/// What makes no sense of a load, whatever is sent.
+fn check(spec: &LoadSpec) -> Result<(), String> {
+    let wrong = |text: &str| Err(text.to_owned());
+    if spec.in_turns && spec.pace != Pace::default() {
+        return wrong("only a closed loop without think time can be driven in turns");
+    }
+    if spec.threads == 0 || spec.connections < spec.threads {
+        return wrong("there must be at least one connection for each thread");
+    }
+    if spec.requests.is_empty() {
+        return wrong("there is no request to send");
+    }
+    match spec.requests_per_connection {
+        Some(0) => return wrong("a connection must carry at least one request"),
+        Some(_) if spec.depth > 1 => return wrong(ONE_AT_A_TIME),
+        _ => {}
+    }
+    pace::check(&spec.pace).map_err(|error| error.to_string())
+}
+
+/// The checks of a load; `followed`: with one that a follower does.
+fn checks(spec: &LoadSpec, followed: Option<&str>) -> Result<Option<Arc<Checks>>, String> {
+    let none = AnswerChecks::default();
+    let of = spec.checks.as_ref().or(followed.map(|_| &none));
+    let checks = of.map(|of| Checks::followed_as(of, followed));
+    checks.transpose()
+}
+
+/// Which status codes are expected of each step.
+fn expected_status(spec: &LoadSpec) -> ExpectedStatus {
+    match &spec.scenario {
+        None => ExpectedStatus::new(std::iter::once(spec.expected_status.as_slice())),
+        Some(scenario) => {
+            let steps = scenario.flows.iter().flat_map(|flow| &flow.steps);
+            ExpectedStatus::new(steps.map(|step| step.expected_status.as_slice()))
+        }
+    }
+}
+
+/// Where connections go, in turn.
+fn addresses(spec: &LoadSpec) -> Result<Vec<SocketAddr>, String> {
+    let parse = |target: &LoadTarget| {
+        let wrong = |_| format!("`{}` is not an address with a port", target.address);
+        target.address.parse().map_err(wrong)
+    };
+    let targets = std::iter::once(&spec.target).chain(&spec.further);
+    targets.map(parse).collect()
+}
+
+/// Where connections come from, in turn.
+fn sources(spec: &LoadSpec) -> Result<Vec<IpAddr>, String> {
+    let parse = |text: &String| {
+        let wrong = |_| format!("`{text}` is not an address to come from");
+        text.parse().map_err(wrong)
+    };
+    spec.sources.iter().map(parse).collect()
 }

@@ -22,7 +22,7 @@ use crate::pace::Schedule;
 use crate::protocol::{Answered, Progress, Protocol, Reuse};
 use crate::recorder::{Answer, Phases, Recorder};
 use crate::slots::{Due, Slots};
-use crate::source::{Next, RequestSource};
+use crate::source::{EndedRequest, Next, RequestSource};
 use crate::thread_spec::ThreadSpec;
 use crate::trace::Trace;
 use crate::window::{LoadPhase, Window};
@@ -39,7 +39,7 @@ pub struct Lane {
     /// How many of its slots the server lets it use.
     places: usize,
     /// Answers received on this connection.
-    served: u64,
+    pub(crate) served: u64,
     /// Requests that are outstanding on it.
     pub(crate) outstanding: usize,
     /// Its task is running, and opens another connection when this one is gone.
@@ -52,7 +52,7 @@ pub struct Lane {
 pub struct SlotState {
     pub outstanding: Option<Outstanding>,
     /// When the slot became ready for its next request.
-    ready: Instant,
+    pub(crate) ready: Instant,
     /// A request of this slot has ended, on this connection or an earlier one.
     has_ended: bool,
 }
@@ -66,6 +66,21 @@ pub struct Outstanding {
     first_byte: Option<Instant>,
     /// The request itself asked for the connection to be closed.
     closes: bool,
+    /// The step of a scenario that it is.
+    step: u16,
+}
+
+/// What a slot does when it is ready for its next request, by the pace and the source: chosen once.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum WhenReady {
+    /// It sends at once.
+    Sends,
+    /// It waits first.
+    Thinks,
+    /// It takes an arrival that waits, or waits for one.
+    TakesArrival,
+    /// Its user goes on, or another takes the slot.
+    AsksUser,
 }
 
 impl Outstanding {
@@ -101,7 +116,7 @@ pub struct Worker {
     pub(crate) recorder: RefCell<Recorder>,
     pub(crate) thread_spec: ThreadSpec,
     pub(crate) window: RefCell<Arc<Window>>,
-    source: RefCell<Box<dyn RequestSource>>,
+    pub(crate) source: RefCell<Box<dyn RequestSource>>,
     pub(crate) lanes: RefCell<Vec<Lane>>,
     pub(crate) states: RefCell<Vec<SlotState>>,
     /// Slots of each connection.
@@ -110,6 +125,7 @@ pub struct Worker {
     pub(crate) open: RefCell<Option<Open>>,
     pub(crate) trace: RefCell<Trace>,
     think: Nanos,
+    pub(crate) when_ready: WhenReady,
     pub(crate) requests_left: Cell<u64>,
     pub(crate) outstanding: Cell<usize>,
     pub(crate) connections_open: Cell<usize>,
@@ -164,7 +180,14 @@ impl Worker {
             thread_spec.threads,
         );
         let open = schedule.map(|schedule| Open::new(schedule, begin));
+        let when_ready = match spec.pace {
+            _ if source.has_users() => WhenReady::AsksUser,
+            Pace::Closed { think_ns: 0 } => WhenReady::Sends,
+            Pace::Closed { .. } => WhenReady::Thinks,
+            _ => WhenReady::TakesArrival,
+        };
         Worker {
+            when_ready,
             connected_last: Cell::new(handle.now()),
             handle,
             recorder: RefCell::new(recorder),
@@ -235,13 +258,16 @@ impl Worker {
     /// Whether a connection that is gone is to be opened again at `now`.
     pub(crate) fn wants_connections(&self, now: Instant) -> bool {
         if !self.is_open() {
-            return self.may_start(now);
+            return self.may_start(now) || self.has_users(now);
         }
         // An open load lasts for the whole window, whether or not it has another arrival; without an end, as long as
         // it has one.
         let end = self.window.borrow().end();
         let lasts = self.may_draw() && now < end && end < Instant::NEVER;
-        lasts || self.draws() || (self.slots.borrow().waiting() > 0 && self.may_drain(now))
+        lasts
+            || self.draws()
+            || (self.slots.borrow().waiting() > 0 && self.may_drain(now))
+            || self.has_users(now)
     }
 
     /// Whether nothing is outstanding and nothing more will be sent.
@@ -265,6 +291,10 @@ impl Worker {
     }
 
     pub(crate) fn has_idle(&self) -> bool {
+        if self.when_ready == WhenReady::AsksUser {
+            let (all, source) = (self.thread_spec.slots(), self.source.borrow());
+            return source.users() < all && self.connections_open.get() > source.users();
+        }
         let lanes = self.lanes.borrow();
         let mut open = lanes.iter().filter(|lane| lane.stream.is_some());
         open.any(|lane| lane.outstanding < lane.places)
@@ -301,17 +331,21 @@ impl Worker {
     /// Makes `slot` ready for another request at `now`.
     pub(crate) fn ready(&self, slot: usize, now: Instant) {
         self.states.borrow_mut()[slot].ready = now;
-        if self.is_open() {
-            if self.may_drain(now) {
-                let waited = self.slots.borrow_mut().ready(slot);
-                if let Some(due) = waited {
-                    self.send(slot, due, now);
-                }
+        match self.when_ready {
+            WhenReady::Sends => self.send_next(slot, now, now),
+            WhenReady::Thinks => self.think_until(slot, now + self.pause_of(slot)),
+            WhenReady::TakesArrival => self.take_waiting(slot, now),
+            WhenReady::AsksUser => self.ask_user(slot, now),
+        }
+    }
+
+    /// Makes `slot` send the arrival that waits longest, or wait for one.
+    pub(crate) fn take_waiting(&self, slot: usize, now: Instant) {
+        if self.may_drain(now) {
+            let waited = self.slots.borrow_mut().ready(slot);
+            if let Some(due) = waited {
+                self.send(slot, due, now);
             }
-        } else if self.think > Nanos::ZERO {
-            self.think_until(slot, now + self.pause_of(slot));
-        } else {
-            self.send_next(slot, now, now);
         }
     }
 
@@ -326,7 +360,7 @@ impl Worker {
         Nanos((u128::from(self.think.0) * slot as u128 / all) as u64)
     }
 
-    fn think_until(&self, slot: usize, due: Instant) {
+    pub(crate) fn think_until(&self, slot: usize, due: Instant) {
         self.slots.borrow_mut().think(slot, due);
         if let Some(waker) = self.scheduler.take() {
             waker.wake();
@@ -379,6 +413,7 @@ impl Worker {
                 posted: now,
                 first_byte: None,
                 closes: request.closes,
+                step: request.step,
             });
         }
         let mut lanes = self.lanes.borrow_mut();
@@ -569,7 +604,7 @@ impl Worker {
             return false;
         }
         let times = outstanding.times(submitted, last_byte, processed);
-        if let Some(check) = self.failed_check(&answered, &times) {
+        if let Some(check) = self.failed_check(outstanding.step, &answered, &times) {
             return self.check_failed(slot, check, answered.reuse, outstanding.closes);
         }
         {
@@ -587,14 +622,16 @@ impl Worker {
         let answer = Answer {
             times,
             status: answered.status,
-            expected: self.expects(answered.status),
+            expected: self.expects(outstanding.step, answered.status),
+        };
+        let from = self.recorder.borrow().latency_from();
+        let origin = times.origin(from);
+        let phases = Phases {
+            origin: self.phase(origin),
+            end: self.phase(times.done()),
         };
         {
             let mut recorder = self.recorder.borrow_mut();
-            let phases = Phases {
-                origin: self.phase(times.origin(recorder.latency_from())),
-                end: self.phase(times.done()),
-            };
             recorder.completed(phases, &answer);
             match answered.reuse {
                 Reuse::ClosedByServer if !outstanding.closes => {
@@ -606,7 +643,13 @@ impl Worker {
         }
         let connection = (self.thread_spec.first + index) as u32;
         self.trace.borrow_mut().keep(connection, port, &answer);
-        self.source.borrow_mut().ended(slot, Ok(answered.status));
+        let ended = EndedRequest {
+            outcome: Ok(&answer),
+            origin,
+            phases,
+            at: processed,
+        };
+        self.source.borrow_mut().ended(slot, &ended);
         match answered.reuse {
             Reuse::ClosedByServer | Reuse::Stray | Reuse::Unsent => false,
             Reuse::Yes if is_spent => false,
@@ -615,12 +658,12 @@ impl Worker {
     }
 
     /// The check that an answer fails: of its head and body, or of its time.
-    fn failed_check(&self, answered: &Answered, times: &Times) -> Option<u16> {
+    fn failed_check(&self, step: u16, answered: &Answered, times: &Times) -> Option<u16> {
         let checks = self.thread_spec.checks.as_ref()?;
         let from = self.recorder.borrow().latency_from();
         answered
             .check
-            .or_else(|| checks.too_late(times.latency(from)))
+            .or_else(|| checks.too_late(step, times.latency(from)))
     }
 
     /// Counts an answer that came whole and failed a check; `closes`: its request asked for the connection to be closed. True
@@ -686,15 +729,19 @@ impl Worker {
         self.outstanding.set(self.outstanding.get() - 1);
         let times = outstanding.times(submitted, Arrival::default(), now);
         let kind = if expired { Failure::Timeout } else { failure };
-        {
-            let mut recorder = self.recorder.borrow_mut();
-            let phases = Phases {
-                origin: self.phase(times.origin(recorder.latency_from())),
-                end: self.phase(now),
-            };
-            recorder.failed(phases, kind, now);
-        }
-        self.source.borrow_mut().ended(slot, Err(kind));
+        let origin = times.origin(self.recorder.borrow().latency_from());
+        let phases = Phases {
+            origin: self.phase(origin),
+            end: self.phase(now),
+        };
+        self.recorder.borrow_mut().failed(phases, kind, now);
+        let ended = EndedRequest {
+            outcome: Err(kind),
+            origin,
+            phases,
+            at: now,
+        };
+        self.source.borrow_mut().ended(slot, &ended);
     }
 
     /// Connection `index` is of no more use: what is outstanding on it has failed, each request once.
@@ -735,14 +782,9 @@ impl Worker {
         }
     }
 
-    /// Whether `status` counts as expected.
-    fn expects(&self, status: u16) -> bool {
-        let expected = &self.thread_spec.expected_status;
-        if expected.is_empty() {
-            (200..400).contains(&status)
-        } else {
-            expected.contains(&status)
-        }
+    /// Whether `status` counts as expected of `step`.
+    fn expects(&self, step: u16, status: u16) -> bool {
+        self.thread_spec.expected_status.has(step, status)
     }
 }
 

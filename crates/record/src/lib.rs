@@ -24,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 mod agreement;
+mod answers;
 mod client;
 mod environment;
 mod histogram;
@@ -36,21 +37,23 @@ mod profile;
 mod program;
 mod published;
 mod requirement;
+mod scenario;
 mod search;
 mod service;
+mod source;
 mod trial;
 
 pub use agreement::{Agreement, DOWNLOADS, REQUESTS, agreement};
+pub use answers::{AnswerChecks, CheckCount, Failures, LatencyNs, NEVER};
 pub use client::{
     ClientFigures, ClientReport, CountsSign, PeerCounts, PlannedClient, PlannedNetwork, Spread,
 };
 pub use environment::{CodeState, Environment, Fact, Software};
 pub use histogram::Histogram;
 pub use load::{
-    AnswerChecks, Arrivals, CheckCount, Counts, ExpectedAnswer, Failures, GeneratorDelay,
-    GeneratorEvent, Http2Report, LatencyNs, LoadData, LoadReport, LoadSpec, LoadTarget, LoadTls,
-    NEVER, PreparedRequest, QUEUE_MAX, RequestOrder, RowOrder, Slices, SpokenTls, ThreadCpu,
-    TlsReport, Turn, Turned,
+    Arrivals, Counts, ExpectedAnswer, GeneratorDelay, GeneratorEvent, Http2Report, LoadData,
+    LoadReport, LoadSpec, LoadTarget, LoadTls, PreparedRequest, QUEUE_MAX, RequestOrder, RowOrder,
+    Slices, SpokenTls, ThreadCpu, TlsReport, Turn, Turned,
 };
 pub use machine::{MachineCheck, MachineState};
 pub use pace::{LatencyOrigin, Pace, StagePoint, Timestamps};
@@ -67,8 +70,13 @@ pub use published::{
     CellMetric, Dimension, Measurand, Named, PublishedClaim, PublishedClaims, Stated,
 };
 pub use requirement::RequirementOutcome;
+pub use scenario::{
+    BodyForm, FlowReport, IterationCounts, ScenarioFlow, ScenarioReport, ScenarioSpec,
+    ScenarioStep, StepCounts, StepReport, StepTake, TakeFrom, ThinkTime,
+};
 pub use search::{FindMax, HighestRate, RateSearch, RateSpread, RateStep, StepOutcome};
 pub use service::{Around, CounterReport, Ended, Output, PlannedCounter, PlannedRow};
+pub use source::{PlannedRequest, PlannedSource, SourceFile};
 pub use trial::{
     Canary, CanaryPair, CheckLevel, CheckResult, CoreUse, Exit, Isolation, KernelCounters,
     MemoryMarks, Outcome, Phase, PhaseSpan, ProcessRecord, Role, ThreadRecord, Trial, Visit,

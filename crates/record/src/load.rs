@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::Histogram;
+use crate::answers::{AnswerChecks, CheckCount, Failures, LatencyNs, is_zero};
 use crate::pace::{LatencyOrigin, Pace, Timestamps};
+use crate::scenario::{ScenarioReport, ScenarioSpec};
 use crate::search::{FindMax, RateSearch};
 
 /// One run of the load generator, resolved: nothing is left to default.
@@ -94,7 +96,7 @@ pub struct LoadSpec {
     /// `requests` have fields such as `{random}`, which are filled in for each request that is sent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_fields: bool,
-    /// Each connection keeps the cookies that the server sets, and sends them back. HTTP/1.1 without a pipeline only.
+    /// Each connection keeps the cookies that the server sets, and sends them back. Not with a pipeline of HTTP/1.1.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cookies: bool,
     /// What an answer must be beside its status and the body of its request; `None`: anything.
@@ -103,6 +105,9 @@ pub struct LoadSpec {
     /// The file whose columns are fields, too; `None`: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<LoadData>,
+    /// The field `{counter}` begins behind this: so many were sent before the load, for checking.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub counter_from: u64,
     /// Path of the Unix socket that connections go to in place of the target's address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unix: Option<PathBuf>,
@@ -112,6 +117,10 @@ pub struct LoadSpec {
     /// Requests say `Expect: 100-continue`; their bodies are sent once the server has answered with 100.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub expects_continue: bool,
+    /// What users do: `requests` are its steps, an arrival is a user, and `requests_max` and `queue_max` count users. HTTP/1.1
+    /// without a pipeline only; `None`: requests have nothing to do with each other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<ScenarioSpec>,
 }
 
 /// In which order the requests of a load are sent.
@@ -132,51 +141,6 @@ impl RequestOrder {
     fn is_by_slot(&self) -> bool {
         *self == RequestOrder::BySlot
     }
-}
-
-/// What an answer must be; one that is not has failed.
-#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
-pub struct AnswerChecks {
-    /// Headers that it has, by name, with their exact value where that matters.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub headers: Vec<(String, Option<String>)>,
-    /// Texts in its body.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub contains: Vec<String>,
-    /// Regular expressions that match somewhere in its body.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub regex: Vec<String>,
-    /// Values of its body, which is JSON: `$.path == value`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub json: Vec<String>,
-    /// Bytes of its body, from and to, both included.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub size: Option<(u64, u64)>,
-    /// SHA-256 of its body, in hexadecimal.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sha256: Option<String>,
-    /// Longest latency.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub within_ns: Option<u64>,
-    /// Failed answers that are kept for looking.
-    #[serde(default)]
-    pub keep_max: u32,
-}
-
-impl AnswerChecks {
-    /// Whether nothing is checked.
-    pub fn is_empty(&self) -> bool {
-        *self == AnswerChecks::default()
-    }
-}
-
-/// How often a check failed in the window. The sum of all is `counts.failed.check`.
-#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
-pub struct CheckCount {
-    /// The check, in words.
-    pub check: String,
-    /// Answers for which it was the first that failed.
-    pub failed: u64,
 }
 
 /// A CSV file whose first line names its columns.
@@ -427,7 +391,7 @@ pub struct LoadReport {
     /// "at least".
     #[serde(default)]
     pub drain_cut: bool,
-    /// Requests that were to be sent (`requests_max`) and were not, because the server could not be reached any more.
+    /// Requests (of a scenario, iterations) that were to be sent (`requests_max`) and were not, because the server could not be reached any more.
     #[serde(default)]
     pub unsent: u64,
     /// The load ended because each row of its data had been used.
@@ -436,6 +400,9 @@ pub struct LoadReport {
     /// The checks of answers, and how often each failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<CheckCount>,
+    /// What came of users and of each of their steps; `None` without a scenario.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<ScenarioReport>,
 }
 
 impl LoadReport {
@@ -491,7 +458,10 @@ impl LoadReport {
                 "scheduled is {}, but sent, waiting and dropped are {}, {} and {}",
                 all.scheduled, all.sent, all.waiting, all.dropped
             )),
-            (None, None) => None,
+            (None, None) => {
+                let whole = [sent, completed, failed, in_flight];
+                self.scenario.as_ref().and_then(|of| of.unbalanced(whole))
+            }
         }
     }
 
@@ -525,12 +495,16 @@ impl LoadReport {
 pub struct Arrivals {
     /// Drawn from the start of the load to the end of the window, warm-up included.
     pub scheduled: u64,
-    /// Handed to the kernel, the drain included. The same as `counts.sent`.
+    /// Handed to the kernel, the drain included. The same as `counts.sent`; of a scenario, whose arrivals are users, the
+    /// iterations begun.
     pub sent: u64,
     /// Still waiting for an idle slot when the run ended: never sent.
     pub waiting: u64,
     /// Found the queue at its limit: never sent.
     pub dropped: u64,
+    /// Of those, drawn in the window.
+    #[serde(default)]
+    pub dropped_in_window: u64,
     /// Drawn in the window.
     pub in_window: u64,
     /// Most that waited at the same time, over all threads at most.
@@ -603,78 +577,6 @@ pub struct Counts {
     pub connect_failed: Failures,
 }
 
-/// Failures by kind. A request that fails has been sent (in whole or part) and has no answer.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
-pub struct Failures {
-    /// The connection was refused.
-    pub refused: u64,
-    /// The connection was reset.
-    pub reset: u64,
-    /// The server closed before the answer was whole.
-    pub closed: u64,
-    /// No answer in time.
-    pub timeout: u64,
-    /// The answer was not HTTP, or over a limit.
-    pub protocol: u64,
-    /// The answer was not the expected one.
-    pub wrong_answer: u64,
-    /// Any other error of the system (no descriptors, no ports, unreachable).
-    pub system: u64,
-    /// TLS: the server's certificate was not accepted.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub certificate: u64,
-    /// TLS: the handshake was cut, or what came was none.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub handshake: u64,
-    /// TLS: the server ended the connection with an alert.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub alert: u64,
-    /// HTTP/2: the server refused the stream, and has done nothing for it.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub refused_stream: u64,
-    /// HTTP/2: the server reset the stream.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub stream_reset: u64,
-    /// HTTP/2: the server left (GOAWAY) and will not answer the stream.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub gone_away: u64,
-    /// The answer came whole, and failed a check.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub check: u64,
-    /// The proxy did not open a tunnel.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub proxy: u64,
-}
-
-impl Failures {
-    /// The kinds by their names in a report, in a fixed order.
-    pub fn by_kind(&self) -> [(&'static str, u64); 15] {
-        [
-            ("refused", self.refused),
-            ("reset", self.reset),
-            ("closed", self.closed),
-            ("timeout", self.timeout),
-            ("protocol", self.protocol),
-            ("wrong_answer", self.wrong_answer),
-            ("system", self.system),
-            ("certificate", self.certificate),
-            ("handshake", self.handshake),
-            ("alert", self.alert),
-            ("refused_stream", self.refused_stream),
-            ("stream_reset", self.stream_reset),
-            ("gone_away", self.gone_away),
-            ("check", self.check),
-            ("proxy", self.proxy),
-        ]
-    }
-
-    /// All of them. Saturates: a file may say anything.
-    pub fn total(&self) -> u64 {
-        let counts = self.by_kind().map(|(_, count)| count);
-        counts.into_iter().fold(0, u64::saturating_add)
-    }
-}
-
 /// What HTTP/2 agreed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Http2Report {
@@ -704,45 +606,6 @@ pub struct TlsReport {
     /// What the first failure of TLS said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
-}
-
-/// A percentile that falls among requests that failed or were never answered.
-pub const NEVER: u64 = u64::MAX;
-
-/// Percentiles of a latency in nanoseconds; all zero where nothing was counted. A percentile, and the largest, is
-/// [`NEVER`] where it falls among the infinite ones; mean and deviation are of the others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct LatencyNs {
-    /// How many values the rest rests on.
-    pub count: u64,
-    /// Smallest.
-    pub min: u64,
-    /// Arithmetic mean.
-    pub mean: f64,
-    /// Standard deviation of the values.
-    pub stdev: f64,
-    /// Median.
-    pub p50: u64,
-    /// 75th percentile.
-    pub p75: u64,
-    /// 90th percentile.
-    pub p90: u64,
-    /// 99th percentile.
-    pub p99: u64,
-    /// 99.9th percentile.
-    pub p99_9: u64,
-    /// 99.99th percentile.
-    pub p99_99: u64,
-    /// Largest.
-    pub max: u64,
-    /// Of `count`, those that are infinite.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub infinite: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// Completions by slices of equal length; the last one may be cut short and is then left out.

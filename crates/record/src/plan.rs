@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AnswerChecks, Around, CountsSign, FindMax, Output, PlannedClient, PlannedCounter,
-    PlannedNetwork, PlannedProfile, PlannedRow, PublishedClaim, StagePoint,
+    PlannedNetwork, PlannedProfile, PlannedRow, PlannedSource, PublishedClaim, StagePoint,
 };
 
 /// The resolved experiment.
@@ -304,8 +304,12 @@ pub struct PlannedWorkload {
     /// What headings call it; empty: its name.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
-    /// The request; `{random}` in path and body stands for a random number.
+    /// The request; `{random}` in path and body stands for a random number. With a `source` it is the first one of its
+    /// requests.
     pub request: RequestTemplate,
+    /// What is sent where that is not the one request alone; `None`: it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<PlannedSource>,
     /// Status that an answer must have.
     pub expect_status: u16,
     /// Text that the `Content-Type` of an answer must begin with.
@@ -315,6 +319,9 @@ pub struct PlannedWorkload {
     /// What else an answer must be.
     #[serde(default, skip_serializing_if = "AnswerChecks::is_empty")]
     pub expect_checks: AnswerChecks,
+    /// What is required of its cells: `p99 < 20ms`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub require: Vec<String>,
     /// When requests start.
     pub arrival: Arrival,
     /// Connections, after the cap; one cell for each.

@@ -231,7 +231,7 @@ fn resolution(run: &Run, cells: &[CellFigures]) -> Vec<String> {
         .collect();
     said.extend(told.first().map(|(_, _, comparisons)| {
         format!(
-            "This run can tell differences of a rate from {} on (such a one in 80 % of such runs, {} taken together).",
+            "This run tells rates apart that differ by at least {} (power 80 %, {} taken together).",
             least(&told),
             counted(*comparisons, "comparison"),
         )
@@ -259,7 +259,7 @@ fn least(told: &[(String, f64, usize)]) -> String {
             let by = |a: &&(String, f64, usize), b: &&(String, f64, usize)| a.1.total_cmp(&b.1);
             let ends = [told.iter().min_by(by), told.iter().max_by(by)];
             let ends: Vec<String> = ends.into_iter().flatten().map(each).collect();
-            format!("{}, by workload,", ends.join(" to "))
+            format!("{}, by workload", ends.join(" to "))
         }
     }
 }

@@ -504,7 +504,7 @@ impl Comparison {
     pub fn footing(&self) -> String {
         let power = self.detectable.map_or_else(String::new, |least| {
             format!(
-                " A change of a rate from {} on would be claimed in 80 % of such comparisons.",
+                " A change in rate of {} or more would be claimed in 80 % of such comparisons.",
                 numbers::percent(least)
             )
         });

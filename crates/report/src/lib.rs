@@ -73,9 +73,11 @@ mod published;
 mod ratio;
 mod render;
 pub mod reproduced;
+pub mod required;
 mod rows;
 mod search;
 mod sections;
+mod sent;
 mod servers;
 mod settings;
 mod short;
@@ -127,6 +129,8 @@ pub struct Rendered {
     pub pictures: Vec<(String, String)>,
     /// The document as one page that needs nothing else.
     pub index_html: String,
+    /// What came of what is required, in each cell.
+    pub required: Vec<required::CellRequirement>,
     /// The figures and findings, one JSON object.
     pub summary_json: String,
     /// The figures, a row a cell, units in the names of the columns.

@@ -31,7 +31,7 @@ pub fn sentence(environment: &Environment) -> Option<String> {
         ));
     }
     Some(format!(
-        "This machine when the run began: {} (prony doctor says what that does and what mends it).",
+        "This machine had problems when the run began: {} (prony doctor explains them and how to mend them).",
         named.join("; ")
     ))
 }
@@ -64,8 +64,12 @@ mod tests {
         use MachineState::{Healthy, Spoils, Unknown};
         assert_eq!(told(&[]), None);
         assert_eq!(told(&[Healthy, Unknown]), None);
-        let tail = " (prony doctor says what that does and what mends it).";
-        let of = |middle: &str| Some(format!("This machine when the run began: {middle}{tail}"));
+        let tail = " (prony doctor explains them and how to mend them).";
+        let of = |middle: &str| {
+            Some(format!(
+                "This machine had problems when the run began: {middle}{tail}"
+            ))
+        };
         assert_eq!(told(&[Healthy, Spoils, Unknown]), of("ailment 1"));
         let mut limits = [Healthy; 10];
         limits[9] = Spoils;

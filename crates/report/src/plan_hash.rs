@@ -23,6 +23,11 @@ pub fn plan_hash(plan: &Plan) -> String {
         workloads: &'a [PlannedWorkload],
         settings: &'a [PlannedSetting],
     }
+    let mut workloads = plan.workloads.clone();
+    for source in workloads.iter_mut().filter_map(|w| w.source.as_mut()) {
+        // Where this machine has the files; what is in them stands beside it.
+        source.dir.clear();
+    }
     let asked = Asked {
         experiment_sha256: &plan.experiment_sha256,
         quick: plan.quick,
@@ -30,7 +35,7 @@ pub fn plan_hash(plan: &Plan) -> String {
         blocks: plan.blocks,
         duration_ns: plan.duration_ns,
         warmup_ns: plan.warmup_ns,
-        workloads: &plan.workloads,
+        workloads: &workloads,
         settings: &plan.settings,
     };
     let json = serde_json::to_vec(&asked).expect("plain values with string keys");
@@ -41,6 +46,8 @@ pub fn plan_hash(plan: &Plan) -> String {
 
 #[cfg(test)]
 mod tests {
+    use prony_record::{PlannedSource, SourceFile};
+
     use super::*;
 
     fn plan() -> Plan {
@@ -52,11 +59,36 @@ mod tests {
         }
     }
 
+    fn with_file(sha256: &str) -> PlannedSource {
+        PlannedSource {
+            file: Some(SourceFile {
+                path: "requests.txt".to_owned(),
+                sha256: sha256.to_owned(),
+            }),
+            dir: "/srv/experiments".to_owned(),
+            ..PlannedSource::default()
+        }
+    }
+
+    #[test]
+    fn the_files_of_its_requests_are_part_of_it_and_where_they_lie_is_not() {
+        let of = |sha256: &str, dir: &str| {
+            let mut plan = plan();
+            plan.workloads[0].source = Some(PlannedSource {
+                dir: dir.to_owned(),
+                ..with_file(sha256)
+            });
+            plan_hash(&plan)
+        };
+        assert_eq!(of("b", "/srv"), of("b", "/home"));
+        assert_ne!(of("b", "/srv"), of("c", "/srv"));
+    }
+
     #[test]
     fn what_is_asked_changes_it() {
         let hash = plan_hash(&plan());
         assert_eq!(hash.len(), 16);
-        let mut others = [(); 7].map(|()| plan());
+        let mut others = [(); 8].map(|()| plan());
         others[0].experiment_sha256 = "ac".to_owned();
         others[1].quick = true;
         others[2].seed = 1;
@@ -64,6 +96,7 @@ mod tests {
         others[4].duration_ns = 1;
         others[5].workloads[0].connections = vec![1];
         others[6].settings = vec![PlannedSetting::default()];
+        others[7].workloads[0].source = Some(with_file("b"));
         for other in &others {
             assert_ne!(plan_hash(other), hash, "{other:?}");
         }

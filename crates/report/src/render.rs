@@ -34,6 +34,7 @@ pub fn render(run: &Run) -> Rendered {
         index_html: page(&computed.view, &run.analysis),
         summary_json: summary(run, &computed),
         summary_csv: csv::csv(&computed.cells),
+        required: computed.required,
     }
 }
 
@@ -489,6 +490,8 @@ fn summary(run: &Run, computed: &ComputedRun) -> String {
         #[serde(skip_serializing_if = "<[_]>::is_empty")]
         published: &'a [crate::published::Judged],
         findings: &'a [prony_findings::Finding],
+        #[serde(skip_serializing_if = "<[_]>::is_empty")]
+        required: &'a [crate::required::CellRequirement],
         not_run: &'a [crate::sections::NotRunRow],
     }
     #[derive(Serialize)]
@@ -513,6 +516,7 @@ fn summary(run: &Run, computed: &ComputedRun) -> String {
         cross_checks: &computed.cross_checks,
         published: &computed.published,
         findings: &computed.findings,
+        required: &computed.required,
         not_run: &computed.view.not_run,
     };
     let json = serde_json::to_string_pretty(&summary).expect("plain values with string keys");

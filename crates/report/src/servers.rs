@@ -15,6 +15,7 @@ use crate::plots::{Plot, picture};
 use crate::programs;
 use crate::ratio::RatioFigure;
 use crate::rows;
+use crate::sent::sent;
 use crate::table::{self, Column, Entry, ON_ERRORS, ON_TITLE, Table};
 use crate::threads;
 
@@ -46,14 +47,7 @@ pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
 /// `POST /ping` with its body.
 fn request(run: &Run, workload: &str) -> String {
     let planned = run.plan.workloads.iter().find(|w| w.name == workload);
-    planned.map_or_else(String::new, |workload| {
-        let of = &workload.request;
-        let line = format!("{} {}", of.method, of.path);
-        match of.body.as_str() {
-            "" => line,
-            body => format!("{line} {body}"),
-        }
-    })
+    planned.map_or_else(String::new, |workload| sent(workload, true))
 }
 
 /// The table of the cells of one workload and number of connections, and of one rate where one is said. In an open loop what

@@ -21,6 +21,7 @@ use crate::part::{Part, column};
 use crate::programs;
 use crate::programs::across::{Across, across};
 use crate::published::{self, Judged};
+use crate::required::{self, CellRequirement};
 use crate::rows;
 use crate::search;
 use crate::sections::{self, Fact, NotRunRow, Repeat, SubjectRow};
@@ -78,6 +79,8 @@ pub struct ComputedRun {
     pub cross_checks: Vec<CrossCheck>,
     /// Claims of published documents.
     pub published: Vec<Judged>,
+    /// What came of what is required.
+    pub required: Vec<CellRequirement>,
     /// The document.
     pub view: View,
 }
@@ -100,7 +103,10 @@ pub fn compute(run: &Run) -> ComputedRun {
     let notes = Notes::new(&findings, |cell| records.trials(cell).len());
     let mut answer = answer::answer(run, &cells, across.as_ref(), told);
     answer.before = method::marked(answer.before, &run.plan);
-    let answer = short::fit(answer);
+    let mut answer = short::fit(answer);
+    let required = required::planned(run);
+    // Beside its limit of lines: whoever requires something is told of it.
+    answer.after.extend(required::lines(&required));
     let view = View {
         title: or(&run.plan.title, "Untitled experiment"),
         question: run.plan.question.clone(),
@@ -128,6 +134,7 @@ pub fn compute(run: &Run) -> ComputedRun {
         steps,
         cross_checks,
         published,
+        required,
         view,
     }
 }

@@ -8,30 +8,38 @@
 //! # Central types
 //! - [`Scripted`]: a script that was set up: the [`ThreadSources`] of one run.
 //! - [`ScriptSettings`]: what it is given.
-//! - `Machine`: one Lua state; with `value`, the only code here that is `unsafe`.
+//! - `LuaState`: one state of Lua; with `value`, the only code here that is `unsafe`.
+//! - `Watch`: what ends calls that do not return.
 //!
 //! # Invariants
 //! - A state is used by one thread at a time: behind a lock, which in a run nobody else takes.
 //! - An error in a script ends the run, never the process.
 
+mod figures;
+mod follow;
 mod machine;
 mod request;
 mod source;
 mod value;
+mod watch;
 
+use std::fs;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
-use std::thread;
-use std::time::{Duration, Instant};
-use std::{fs, process};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use prony_load::{AnswerFollowers, LoadResult, RequestSource, ThreadSources};
 
-use machine::{Machine, Pulse};
-use source::{Followers, ScriptSource, ThreadPlan};
-use value::Value;
+use follow::ScriptFollowers;
+use machine::LuaState;
+use source::{ScriptPlan, ScriptSource};
+use value::LuaValue;
+use watch::Watch;
+
+/// The first byte of a compiled chunk, which can do what no text can.
+const COMPILED: u8 = 0x1b;
 
 /// What a script is given.
 #[derive(Clone, Debug)]
@@ -64,50 +72,57 @@ pub struct ScriptSettings {
     pub call_max: Duration,
     /// Bytes that each state may have.
     pub memory_max: usize,
+    /// What it prints goes to standard error: standard output has something else.
+    pub is_quiet: bool,
 }
 
 /// What all threads of a run share.
 #[derive(Debug, Default)]
-pub(crate) struct RunEnd {
+pub(crate) struct ScriptRun {
     is_over: AtomicBool,
     failure: Mutex<Option<String>>,
+    /// Known once the first thread's `init` has returned.
+    plan: OnceLock<ScriptPlan>,
 }
 
-impl RunEnd {
+impl ScriptRun {
     pub fn is_over(&self) -> bool {
         self.is_over.load(Relaxed)
     }
 
     /// Notes why the run ends; the first failure counts.
-    pub fn fail(&self, why: String) {
-        lock(&self.failure).get_or_insert(why);
+    pub fn fail(&self, call: &str, why: &str) {
+        lock(&self.failure).get_or_insert_with(|| format!("{call}, which ended the run: {why}"));
         self.is_over.store(true, Relaxed);
+    }
+
+    pub fn plan(&self) -> ScriptPlan {
+        self.plan.get().copied().unwrap_or_default()
     }
 }
 
 /// What a thread's script says beside what it returns.
 #[derive(Debug)]
-pub(crate) struct ThreadState {
+pub(crate) struct ThreadWish {
     pub stopped: AtomicBool,
+    /// Where its connections go, and whether the script says so.
     address: Mutex<(SocketAddr, bool)>,
 }
 
 /// One thread: its state of Lua, and what it said.
 pub(crate) struct ScriptThread {
-    pub machine: Mutex<Machine>,
-    pub state: Arc<ThreadState>,
-    pub plan: ThreadPlan,
+    pub lua: Mutex<LuaState>,
+    pub wish: Arc<ThreadWish>,
 }
 
 /// A script that was set up, for one run.
 pub struct Scripted {
-    main: Mutex<Machine>,
+    main: Mutex<LuaState>,
     threads: Arc<Mutex<Vec<Arc<ScriptThread>>>>,
-    end: Arc<RunEnd>,
+    run: Arc<ScriptRun>,
     name: String,
-    depth: u32,
-    /// Dropped before the states, whose calls it watches.
-    watch: Option<(mpsc::Sender<Arc<Pulse>>, thread::JoinHandle<()>)>,
+    /// Ends with the script.
+    _watch: Watch,
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -123,86 +138,75 @@ impl Scripted {
         let name = settings.file.display().to_string();
         let text = fs::read(&settings.file)
             .map_err(|error| format!("cannot read the script {name}: {error}"))?;
-        let watch = watch(settings.call_max, name.clone());
-        let threads: Arc<Mutex<Vec<Arc<ScriptThread>>>> = Arc::default();
-        let make = |native| -> Result<Machine, String> {
-            let mut machine = Machine::new(settings.memory_max, native, &given(settings))?;
-            let _ = watch.0.send(machine.pulse());
-            machine
-                .run(&name, &text)
+        if text.first() == Some(&COMPILED) {
+            return Err(format!(
+                "the script {name} is compiled: give its text, which errors can name lines of"
+            ));
+        }
+        let watch = Watch::new(settings.call_max, name.clone());
+        let make = |native| -> Result<LuaState, String> {
+            let mut lua = LuaState::new(settings.memory_max, native, &given(settings))?;
+            watch.over(lua.pulse());
+            lua.run(&name, &text)
                 .map_err(|why| format!("the script failed: {why}"))?;
-            Ok(machine)
+            Ok(lua)
         };
+        let threads: Arc<Mutex<Vec<Arc<ScriptThread>>>> = Arc::default();
         let peers = Arc::clone(&threads);
         let mut main = make(Box::new(move |what, given| of_main(&peers, what, given)))?;
-        let (mut plan, mut depth) = (ThreadPlan::default(), 1);
+        let run = ScriptRun::default();
         for number in 0..settings.threads {
             let at = number as usize % settings.addresses.len();
-            let state = Arc::new(ThreadState {
+            let wish = Arc::new(ThreadWish {
                 stopped: AtomicBool::new(false),
                 address: Mutex::new((settings.addresses[at], false)),
             });
-            let own = Arc::clone(&state);
-            let machine = make(Box::new(move |what, given| of_thread(&own, what, given)))?;
-            let thread = |plan| ScriptThread {
-                machine: Mutex::new(machine),
-                state,
-                plan,
-            };
-            lock(&threads).push(Arc::new(thread(plan.clone())));
-            let index = Value::Number(number.into());
-            let failed = |call: &str, why: String| format!("the script failed in {call}: {why}");
+            let own = Arc::clone(&wish);
+            let lua = make(Box::new(move |what, given| of_thread(&own, what, given)))?;
+            let thread = Arc::new(ScriptThread {
+                lua: Mutex::new(lua),
+                wish,
+            });
+            lock(&threads).push(Arc::clone(&thread));
+            let index = LuaValue::Number(number.into());
             main.call("setup", std::slice::from_ref(&index))
-                .map_err(|why| failed("setup()", why))?;
-            let args = settings.args.iter().skip(1).map(|arg| Value::text(arg));
-            let thread = lock(&threads)[number as usize].clone();
-            let mut machine = lock(&thread.machine);
-            machine
-                .call("init", &[index, Value::list(args)])
-                .map_err(|why| failed("init()", why))?;
-            if number == 0 {
-                (plan, depth) =
-                    source::plan(&mut machine).map_err(|why| failed("request()", why))?;
-            }
-            // Printed before what this program prints.
-            let _ = machine.call("flush", &[]);
+                .map_err(|why| failed("setup()", &why))?;
+            begin(&mut lock(&thread.lua), index, settings, &run)?;
+            // A run may be stopped only once it runs, as in wrk.
+            thread.wish.stopped.store(false, Relaxed);
         }
-        let all: Vec<_> = lock(&threads).drain(..).collect();
-        for thread in all {
-            let mut thread = Arc::into_inner(thread).ok_or("a thread is in use")?;
-            thread.plan = plan.clone();
-            thread.state.stopped.store(false, Relaxed);
-            lock(&threads).push(Arc::new(thread));
-        }
+        // Printed before what this program prints.
         let _ = main.call("flush", &[]);
         Ok(Scripted {
             main: Mutex::new(main),
             threads,
-            end: Arc::default(),
+            run: Arc::new(run),
             name,
-            depth,
-            watch: Some(watch),
+            _watch: watch,
         })
     }
 
     /// Requests that `request()` returns at once: the depth of each connection.
     pub fn depth(&self) -> u32 {
-        self.depth
+        self.run.plan().depth
     }
 
-    /// Addresses that the script gave threads, which may be load on another host.
+    /// Addresses that threads go to, which the script may have chosen.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         let threads = lock(&self.threads);
-        threads
-            .iter()
-            .map(|thread| lock(&thread.state.address).0)
-            .collect()
+        let address = |thread: &Arc<ScriptThread>| lock(&thread.wish.address).0;
+        threads.iter().map(address).collect()
+    }
+
+    /// The script has failed in the run, which is to end.
+    pub fn has_failed(&self) -> bool {
+        self.run.is_over()
     }
 
     /// Why the run ended, if the script failed in it.
     pub fn failure(&self) -> Option<String> {
-        let why = lock(&self.end.failure).clone()?;
-        Some(format!("the script {} failed in {why}", self.name))
+        let why = lock(&self.run.failure).clone()?;
+        Some(format!("{} failed in {why}", self.name))
     }
 
     /// Calls `done` with what came of the run.
@@ -210,75 +214,96 @@ impl Scripted {
     /// # Errors
     /// It failed: what is wrong, with file and line.
     pub fn done(&self, result: &LoadResult) -> Result<(), String> {
-        let [summary, latency, requests] = source::figures(result);
-        let done = lock(&self.main).call("done", &[summary, latency, requests]);
+        // What threads have printed comes first.
+        for thread in &*lock(&self.threads) {
+            let _ = lock(&thread.lua).call("flush", &[]);
+        }
+        let done = lock(&self.main).call("done", &figures::of(result));
         done.map(|_| ())
-            .map_err(|why| format!("the script {} failed in done(): {why}", self.name))
+            .map_err(|why| format!("{} failed in done(): {why}", self.name))
     }
+}
+
+fn failed(call: &str, why: &str) -> String {
+    format!("the script failed in {call}: {why}")
+}
+
+/// Has `init` called in the state of a thread; what the first one's script then defines is the plan of all.
+fn begin(
+    lua: &mut LuaState,
+    index: LuaValue,
+    settings: &ScriptSettings,
+    run: &ScriptRun,
+) -> Result<(), String> {
+    let args = settings.args.iter().skip(1).map(|arg| LuaValue::text(arg));
+    lua.call("init", &[index, LuaValue::list(args)])
+        .map_err(|why| failed("init()", &why))?;
+    if run.plan.get().is_none() {
+        let plan = source::plan(lua).map_err(|why| failed("request()", &why))?;
+        let _ = run.plan.set(plan);
+    }
+    let _ = lua.call("flush", &[]);
+    Ok(())
 }
 
 impl ThreadSources for Scripted {
     fn source(&self, thread: u32, slots: usize) -> Box<dyn RequestSource> {
         let thread = Arc::clone(&lock(&self.threads)[thread as usize]);
-        Box::new(ScriptSource::new(
-            thread,
-            Arc::clone(&self.end),
-            slots,
-            self.depth as usize,
-        ))
+        Box::new(ScriptSource::new(thread, Arc::clone(&self.run), slots))
     }
 
     fn followers(&self) -> Option<(Arc<dyn AnswerFollowers>, &'static str)> {
-        let threads = lock(&self.threads).clone();
-        let takes = threads.first().and_then(|first| first.plan.response)?;
-        let followers = Followers {
-            threads,
-            end: Arc::clone(&self.end),
-            takes,
+        if !self.run.plan().has_response {
+            return None;
+        }
+        let followers = ScriptFollowers {
+            threads: lock(&self.threads).clone(),
+            run: Arc::clone(&self.run),
         };
         Some((Arc::new(followers), "the script's response()"))
     }
 
     fn address(&self, thread: u32) -> Option<SocketAddr> {
-        let (address, is_given) = *lock(&lock(&self.threads)[thread as usize].state.address);
+        let thread = Arc::clone(&lock(&self.threads)[thread as usize]);
+        let (address, is_given) = *lock(&thread.wish.address);
         is_given.then_some(address)
     }
 }
 
-impl Drop for Scripted {
-    fn drop(&mut self) {
-        if let Some((pulses, thread)) = self.watch.take() {
-            drop(pulses);
-            let _ = thread.join();
-        }
-    }
-}
-
 /// What the prelude is given.
-fn given(of: &ScriptSettings) -> Value {
-    let text = |text: &str| Value::text(text);
+fn given(of: &ScriptSettings) -> LuaValue {
+    let text = |text: &str| LuaValue::text(text);
     let headers = of
         .headers
         .iter()
         .map(|(name, value)| (text(name), text(value)));
-    Value::named([
+    let addresses = of.addresses.iter().map(|one| text(&one.to_string()));
+    LuaValue::named([
         ("scheme", text(&of.scheme)),
         ("host", text(&of.host)),
-        ("port", of.port.as_deref().map_or(Value::Nil, text)),
+        ("port", of.port.as_deref().map_or(LuaValue::Nil, text)),
         ("authority", text(&of.authority)),
         ("path", text(&of.path)),
         ("method", text(&of.method)),
-        ("url", of.args.first().map_or(Value::Nil, |url| text(url))),
-        ("headers", Value::Table(headers.collect())),
-        ("body", of.body.clone().map_or(Value::Nil, Value::Text)),
+        (
+            "url",
+            of.args.first().map_or(LuaValue::Nil, |url| text(url)),
+        ),
+        ("headers", LuaValue::Table(headers.collect())),
+        ("addresses", LuaValue::list(addresses)),
+        ("is_quiet", LuaValue::Bool(of.is_quiet)),
+        (
+            "body",
+            of.body.clone().map_or(LuaValue::Nil, LuaValue::Text),
+        ),
     ])
 }
 
 /// What a script asks for anywhere.
-fn anywhere(what: &str, given: &[Value]) -> Result<Value, String> {
+fn anywhere(what: &str, given: &[LuaValue]) -> Result<LuaValue, String> {
     let text = |at: usize| {
         given.get(at).cloned().and_then(|value| match value {
-            Value::Number(number) => Some(number.to_string()),
+            LuaValue::Number(number) => Some(number.to_string()),
             other => other.into_text(),
         })
     };
@@ -294,45 +319,43 @@ fn anywhere(what: &str, given: &[Value]) -> Result<Value, String> {
             let port = port.map_err(|_| format!("`{service}` is no port, nor http or https"))?;
             let found = (host.as_str(), port).to_socket_addrs();
             let found = found.map_err(|error| format!("cannot resolve {host}: {error}"))?;
-            Ok(Value::list(found.map(|one| Value::text(&one.to_string()))))
+            Ok(LuaValue::list(
+                found.map(|one| LuaValue::text(&one.to_string())),
+            ))
         }
         "connect" => {
             let address = text(0).and_then(|text| text.parse::<SocketAddr>().ok());
             let address = address.ok_or("wrk.connect takes an address of wrk.lookup")?;
-            Ok(Value::Bool(
+            Ok(LuaValue::Bool(
                 TcpStream::connect_timeout(&address, Duration::from_secs(5)).is_ok(),
             ))
         }
-        "exit" => Err(format!(
-            "it called os.exit({})",
-            text(0).unwrap_or_default()
-        )),
         other => Err(format!("there is no `{other}`")),
     }
 }
 
-fn of_thread(own: &ThreadState, what: &str, given: &[Value]) -> Result<Value, String> {
+fn of_thread(own: &ThreadWish, what: &str, given: &[LuaValue]) -> Result<LuaValue, String> {
     match what {
         "stop" => own.stopped.store(true, Relaxed),
-        "address" => return Ok(Value::text(&lock(&own.address).0.to_string())),
+        "address" => return Ok(LuaValue::text(&lock(&own.address).0.to_string())),
         "move" => {
-            let text = given.get(1).cloned().and_then(Value::into_text);
+            let text = given.get(1).cloned().and_then(LuaValue::into_text);
             let address = text.and_then(|text| text.parse().ok());
             *lock(&own.address) = (address.ok_or("it is no address")?, true);
         }
         _ => return anywhere(what, given),
     }
-    Ok(Value::Nil)
+    Ok(LuaValue::Nil)
 }
 
 fn of_main(
     peers: &Mutex<Vec<Arc<ScriptThread>>>,
     what: &str,
-    given: &[Value],
-) -> Result<Value, String> {
+    given: &[LuaValue],
+) -> Result<LuaValue, String> {
     let thread = || {
         let number = match given.first() {
-            Some(Value::Number(number)) => *number as usize,
+            Some(LuaValue::Number(number)) => *number as usize,
             _ => usize::MAX,
         };
         lock(peers)
@@ -341,53 +364,30 @@ fn of_main(
             .ok_or("there is no such thread")
     };
     let name = || match given.get(1) {
-        Some(Value::Text(name)) => Ok(name.as_slice()),
+        Some(LuaValue::Text(name)) => Ok(name.as_slice()),
         _ => Err("the name of a global is a string"),
     };
     match what {
-        "get" => lock(&thread()?.machine).get(name()?),
-        "set" => {
-            let value = given.get(2).unwrap_or(&Value::Nil);
-            if let Value::Other(kind) = value {
-                return Err(format!("{kind} cannot be given to a thread"));
-            }
-            lock(&thread()?.machine).set(name()?, value)?;
-            Ok(Value::Nil)
+        "get" => {
+            let value = lock(&thread()?.lua).get(name()?)?;
+            copied(&value, "taken from")?;
+            Ok(value)
         }
-        "stop" | "address" | "move" => of_thread(&thread()?.state, what, given),
+        "set" => {
+            let value = given.get(2).unwrap_or(&LuaValue::Nil);
+            copied(value, "given to")?;
+            lock(&thread()?.lua).set(name()?, value)?;
+            Ok(LuaValue::Nil)
+        }
+        "stop" | "address" | "move" => of_thread(&thread()?.wish, what, given),
         _ => anywhere(what, given),
     }
 }
 
-/// Watches calls on a thread of its own: one that takes longer than `longest` is ended, and where that cannot be, the process.
-fn watch(longest: Duration, name: String) -> (mpsc::Sender<Arc<Pulse>>, thread::JoinHandle<()>) {
-    let (send, receive) = mpsc::channel::<Arc<Pulse>>();
-    let often = (longest / 8).clamp(Duration::from_millis(5), Duration::from_millis(250));
-    let body = move || {
-        let mut all: Vec<(Arc<Pulse>, u64, Instant)> = Vec::new();
-        loop {
-            match receive.recv_timeout(often) {
-                Ok(pulse) => all.push((pulse, 0, Instant::now())),
-                Err(mpsc::RecvTimeoutError::Timeout) => {}
-                Err(mpsc::RecvTimeoutError::Disconnected) => return,
-            }
-            for (pulse, seen, since) in &mut all {
-                match pulse.running() {
-                    Some(count)
-                        if count == *seen
-                            && since.elapsed() > longest * 2 + Duration::from_millis(500) =>
-                    {
-                        eprintln!(
-                            "prony: the script {name} runs for ever in a loop that cannot be ended from outside; what was measured is lost"
-                        );
-                        process::exit(1);
-                    }
-                    Some(count) if count == *seen && since.elapsed() > longest => pulse.doom(count),
-                    Some(count) if count == *seen => {}
-                    running => (*seen, *since) = (running.unwrap_or_default(), Instant::now()),
-                }
-            }
-        }
-    };
-    (send, thread::spawn(body))
+/// Values go between states as copies.
+fn copied(value: &LuaValue, how: &str) -> Result<(), String> {
+    match value.not_copied() {
+        Some(kind) => Err(format!("{kind} cannot be {how} a thread")),
+        None => Ok(()),
+    }
 }

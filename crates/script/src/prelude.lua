@@ -1,11 +1,24 @@
 -- What a script finds beside Lua's own library: the table `wrk`, threads, addresses, statistics.
 local native, given = ...
+-- A compiled loop could not be ended from outside.
+jit.off()
+debug.getregistry = nil
 local type, pairs, tostring, error, getinfo = type, pairs, tostring, error, debug.getinfo
 local concat, length, proxy, meta_of = table.concat, string.len, newproxy, getmetatable
 
 local wrk = { scheme = given.scheme, host = given.host, port = given.port, method = given.method, path = given.path,
     headers = given.headers, body = given.body }
 _G.wrk, package.loaded.wrk = wrk, wrk
+local stdout = io.stdout
+if given.is_quiet then
+    io.stdout = io.stderr
+    io.output(io.stderr)
+    print = function(...)
+        local parts = { ... }
+        for at = 1, select("#", ...) do parts[at] = tostring(parts[at]) end
+        io.stderr:write(concat(parts, "\t"), "\n")
+    end
+end
 os.exit = function(code) native("exit", type(code) == "number" and code or 0) end
 
 local texts = setmetatable({}, { __mode = "k" })
@@ -25,6 +38,9 @@ end
 function wrk.connect(to)
     return native("connect", texts[to] or error("an address of wrk.lookup is expected", 2))
 end
+
+wrk.addrs = given.addresses
+for at = 1, #wrk.addrs do wrk.addrs[at] = address(wrk.addrs[at]) end
 
 -- Thread `number`, for the state that sets threads up, or for the thread itself.
 local function thread(number, is_own)
@@ -100,7 +116,7 @@ end
 
 local own = {}
 function own.setup(number) if type(setup) == "function" then setup(thread(number, false)) end end
-function own.init(number, args, count)
+function own.init(number, args)
     wrk.thread = thread(number, true)
     if not wrk.headers.Host then wrk.headers.Host = given.authority end
     local list = { [0] = given.url }
@@ -110,18 +126,17 @@ function own.init(number, args, count)
     wrk.request = function() return made end
 end
 function own.has(name) return type(_G[name]) == "function" end
-function own.wants()
-    local info = getinfo(response, "u")
+function own.wants(of)
+    local info = getinfo(of, "u")
     return (info.isvararg or not info.nparams) and 3 or info.nparams
 end
 function own.request() return (request or wrk.request)() end
 function own.delay() return delay() end
-function own.response(status, headers, body) return response(status, headers, body) end
 function own.done(summary, latency, requests)
     if type(done) == "function" then done(summary, stats(latency), stats(requests)) end
-    io.stdout:flush()
+    own.flush()
 end
-function own.flush() io.stdout:flush() end
+function own.flush() if io.type(stdout) == "file" then stdout:flush() end end
 function own.handler(wrong)
     local text = type(wrong) == "string" and wrong or "it raised a " .. type(wrong)
     text = text:gsub("^prony:%d+: ", "")

@@ -9,7 +9,7 @@ const DEPTH_MAX: usize = 64;
 
 /// A value of Lua that can be copied.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum LuaValue {
     /// Nothing.
     Nil,
     /// True or false.
@@ -19,32 +19,32 @@ pub enum Value {
     /// A string, of any bytes.
     Text(Vec<u8>),
     /// Keys and values.
-    Table(Vec<(Value, Value)>),
+    Table(Vec<(LuaValue, LuaValue)>),
     /// What cannot be copied, by its type.
     Other(&'static str),
 }
 
-impl Value {
+impl LuaValue {
     /// A string.
-    pub fn text(text: &str) -> Value {
-        Value::Text(text.as_bytes().to_vec())
+    pub fn text(text: &str) -> LuaValue {
+        LuaValue::Text(text.as_bytes().to_vec())
     }
 
     /// A table of these in order.
-    pub fn list(all: impl IntoIterator<Item = Value>) -> Value {
+    pub fn list(all: impl IntoIterator<Item = LuaValue>) -> LuaValue {
         let numbered = (1..).zip(all);
-        Value::Table(
+        LuaValue::Table(
             numbered
-                .map(|(at, of): (u32, _)| (Value::Number(at.into()), of))
+                .map(|(at, of): (u32, _)| (LuaValue::Number(at.into()), of))
                 .collect(),
         )
     }
 
     /// A table with these names; what is nil is left out.
-    pub fn named<const N: usize>(all: [(&str, Value); N]) -> Value {
-        let kept = all.into_iter().filter(|(_, value)| *value != Value::Nil);
-        Value::Table(
-            kept.map(|(name, value)| (Value::text(name), value))
+    pub fn named<const N: usize>(all: [(&str, LuaValue); N]) -> LuaValue {
+        let kept = all.into_iter().filter(|(_, value)| *value != LuaValue::Nil);
+        LuaValue::Table(
+            kept.map(|(name, value)| (LuaValue::text(name), value))
                 .collect(),
         )
     }
@@ -52,19 +52,30 @@ impl Value {
     /// Its type, as an error says it.
     pub fn kind(&self) -> &'static str {
         match self {
-            Value::Nil => "nil",
-            Value::Bool(_) => "a boolean",
-            Value::Number(_) => "a number",
-            Value::Text(_) => "a string",
-            Value::Table(_) => "a table",
-            Value::Other(kind) => kind,
+            LuaValue::Nil => "nil",
+            LuaValue::Bool(_) => "a boolean",
+            LuaValue::Number(_) => "a number",
+            LuaValue::Text(_) => "a string",
+            LuaValue::Table(_) => "a table",
+            LuaValue::Other(kind) => kind,
+        }
+    }
+
+    /// What of it, at whatever depth, cannot be copied, by its type.
+    pub fn not_copied(&self) -> Option<&'static str> {
+        match self {
+            LuaValue::Other(kind) => Some(kind),
+            LuaValue::Table(all) => all
+                .iter()
+                .find_map(|(key, value)| key.not_copied().or_else(|| value.not_copied())),
+            _ => None,
         }
     }
 
     /// Its text, if it is one.
     pub fn into_text(self) -> Option<String> {
         match self {
-            Value::Text(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
+            LuaValue::Text(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
             _ => None,
         }
     }
@@ -87,14 +98,14 @@ pub(crate) unsafe fn bytes<'s>(state: *mut lua_State, place: c_int) -> &'s [u8] 
 ///
 /// # Safety
 /// The place has a value.
-pub(crate) unsafe fn read(state: *mut lua_State, place: c_int, depth: usize) -> Value {
+pub(crate) unsafe fn read(state: *mut lua_State, place: c_int, depth: usize) -> LuaValue {
     // SAFETY: types are asked before values are read, and `lua_next` is given keys that it gave.
     unsafe {
         match ffi::lua_type(state, place) {
-            ffi::LUA_TNIL => Value::Nil,
-            ffi::LUA_TBOOLEAN => Value::Bool(ffi::lua_toboolean(state, place) != 0),
-            ffi::LUA_TNUMBER => Value::Number(ffi::lua_tonumber(state, place)),
-            ffi::LUA_TSTRING => Value::Text(bytes(state, place).to_vec()),
+            ffi::LUA_TNIL => LuaValue::Nil,
+            ffi::LUA_TBOOLEAN => LuaValue::Bool(ffi::lua_toboolean(state, place) != 0),
+            ffi::LUA_TNUMBER => LuaValue::Number(ffi::lua_tonumber(state, place)),
+            ffi::LUA_TSTRING => LuaValue::Text(bytes(state, place).to_vec()),
             ffi::LUA_TTABLE if depth < DEPTH_MAX && ffi::lua_checkstack(state, 4) != 0 => {
                 let mut all = Vec::new();
                 ffi::lua_pushnil(state);
@@ -103,12 +114,12 @@ pub(crate) unsafe fn read(state: *mut lua_State, place: c_int, depth: usize) -> 
                     all.push((read(state, top - 1, depth + 1), read(state, top, depth + 1)));
                     ffi::lua_settop(state, top - 1);
                 }
-                Value::Table(all)
+                LuaValue::Table(all)
             }
-            ffi::LUA_TTABLE => Value::Other("a table that is nested too deep or in itself"),
-            ffi::LUA_TFUNCTION => Value::Other("a function"),
-            ffi::LUA_TUSERDATA => Value::Other("a userdata"),
-            _ => Value::Other("a value that cannot be copied"),
+            ffi::LUA_TTABLE => LuaValue::Other("a table that is nested too deep or in itself"),
+            ffi::LUA_TFUNCTION => LuaValue::Other("a function"),
+            ffi::LUA_TUSERDATA => LuaValue::Other("a userdata"),
+            _ => LuaValue::Other("a value that cannot be copied"),
         }
     }
 }
@@ -117,19 +128,19 @@ pub(crate) unsafe fn read(state: *mut lua_State, place: c_int, depth: usize) -> 
 ///
 /// # Safety
 /// Runs in protected mode: raises an error where memory lacks.
-pub(crate) unsafe fn push(state: *mut lua_State, value: &Value) {
+pub(crate) unsafe fn push(state: *mut lua_State, value: &LuaValue) {
     // SAFETY: there is room for what is pushed, or an error is raised; a key is neither nil nor no number.
     unsafe {
         ffi::luaL_checkstack(state, 4, c"nested too deep".as_ptr());
         match value {
-            Value::Nil | Value::Other(_) => ffi::lua_pushnil(state),
-            Value::Bool(is) => ffi::lua_pushboolean(state, (*is).into()),
-            Value::Number(number) => ffi::lua_pushnumber(state, *number),
-            Value::Text(text) => ffi::lua_pushlstring_(state, text.as_ptr().cast(), text.len()),
-            Value::Table(all) => {
+            LuaValue::Nil | LuaValue::Other(_) => ffi::lua_pushnil(state),
+            LuaValue::Bool(is) => ffi::lua_pushboolean(state, (*is).into()),
+            LuaValue::Number(number) => ffi::lua_pushnumber(state, *number),
+            LuaValue::Text(text) => ffi::lua_pushlstring_(state, text.as_ptr().cast(), text.len()),
+            LuaValue::Table(all) => {
                 ffi::lua_createtable(state, 0, 0);
                 for (key, value) in all {
-                    if matches!(key, Value::Nil | Value::Other(_)) {
+                    if matches!(key, LuaValue::Nil | LuaValue::Other(_)) {
                         continue;
                     }
                     push(state, key);

@@ -13,9 +13,13 @@
 //! - [`need`]: a program of this machine, or the test is recorded as skipped.
 //! - [`skip`]: records that the calling test could not run, and why.
 //! - [`seeds`]: how many seeds a test plays, here and in the long tier.
+//! - [`free_port`]: a port for a server that has to be given one, or for none.
+//! - [`write_program`]: an executable file that can be executed at once.
 #![forbid(unsafe_code)]
 
 mod container;
+mod port;
+mod program;
 
 use std::env;
 use std::fs::OpenOptions;
@@ -23,6 +27,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 pub use container::{Refusal, in_container};
+pub use port::free_port;
+pub use program::write_program;
 
 /// Path of `command` where the machine has it; otherwise the calling test is
 /// recorded as skipped and should return.

@@ -100,7 +100,9 @@ fn tell(
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Ending> {
     let dir = out.join(RUN);
-    if !matches!(ending, Ending::Done | Ending::Invalid) || !dir.join(layout::PLAN).exists() {
+    // One that misses what its experiment requires was measured, too.
+    let is_measured = matches!(ending, Ending::Done | Ending::Invalid | Ending::Failed);
+    if !is_measured || !dir.join(layout::PLAN).exists() {
         return Ok(ending);
     }
     let (again, _) = report::read(&dir)?;
@@ -129,8 +131,9 @@ fn tell(
 /// The experiment and the subjects, all of which lie in the unpacked folder.
 fn read(manifest: &Manifest, source: &Path) -> anyhow::Result<(Experiment, Vec<Subject>)> {
     let path = experiment(manifest, source)?;
-    let experiment =
-        Experiment::load(&path).map_err(|wrong| anyhow::anyhow!("{}", wrong.render(false)))?;
+    let read = Experiment::load(&path);
+    let read = read.and_then(|mut experiment| experiment.read_sources().map(|()| experiment));
+    let experiment = read.map_err(|wrong| anyhow::anyhow!("{}", wrong.render(false)))?;
     let subjects = subject::load_all(&experiment, &source.join("subjects")).map_err(|wrong| {
         let wrong: Vec<String> = wrong.iter().map(|wrong| wrong.render(false)).collect();
         anyhow::anyhow!("{}", wrong.join("\n"))

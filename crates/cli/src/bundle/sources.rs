@@ -84,10 +84,33 @@ pub fn of(words: &BundleWords, plan: &Plan, environment: &Environment) -> anyhow
         )
     })?;
     let mut files = of_subjects(&subjects, &originals(&subjects, plan), &places)?;
+    for path in of_requests(plan, &folder) {
+        let place = places.of(&path).with_context(|| {
+            format!(
+                "{} does not lie beside the experiment, so that it cannot be packed; --records leaves sources out",
+                path.display()
+            )
+        })?;
+        files.insert(place.clone(), read(&path, place)?);
+    }
     files.remove(&found.experiment);
     found.files.extend(files.into_values());
     found.state = state(environment, &path);
     Ok(found)
+}
+
+/// The files that say what is sent: of requests, of bodies, of data.
+fn of_requests(plan: &Plan, folder: &Path) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    for source in plan.workloads.iter().filter_map(|w| w.source.as_ref()) {
+        let files = source.file.iter().chain(&source.data);
+        paths.extend(files.map(|file| folder.join(&file.path)));
+        let of_file = source.file.as_ref().map(|file| folder.join(&file.path));
+        let bodies_in = of_file.and_then(|file| file.parent().map(Path::to_owned));
+        let bodies_in = bodies_in.unwrap_or_else(|| folder.to_owned());
+        paths.extend(source.bodies.iter().map(|body| bodies_in.join(&body.path)));
+    }
+    paths
 }
 
 /// The files of the subjects by their places, but for those below `originals`.

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use prony_base::Nanos;
+use prony_base::typed::requirement::Requirement;
 use prony_base::typed::{duration, share};
 
+use crate::load::require::requirement;
 use crate::typed::{blocks, budget, visits, window};
 
 /// `prony compare`
@@ -22,7 +24,7 @@ use crate::typed::{blocks, budget, visits, window};
      it was at a revision of the git repository around it, or, where it is built from a [source], of that one; \
      SUBJECT alone is the folder as it is now. It leaves a run directory like any other, and in this folder the \
      experiment that it ran, which `prony run` takes.\n\nExit codes: 0 done; 1 with --fail-on: a figure is worse by \
-     more than that with 95 % confidence, or undecided with --inconclusive fail; 2 wrong usage or a bad file; 3 \
+     more than that with 95 % confidence, or undecided with --inconclusive fail, or with --require: a figure of B is not as required; 2 wrong usage or a bad file; 3 \
      nothing could be compared; 130 interrupted.",
     override_usage = "prony compare [OPTIONS] BASELINE_DIR DIR\n       prony compare [OPTIONS] DIR\n       prony compare [OPTIONS] DIR --log EXPERIMENT\n       prony compare [OPTIONS] --interleave 'CMD_A' 'CMD_B'\n       prony compare [OPTIONS] --interleave SUBJECT@REV_A SUBJECT@REV_B"
 )]
@@ -93,6 +95,10 @@ pub struct CompareWords {
         requires = "fail_on"
     )]
     pub inconclusive: Inconclusive,
+    /// Exit with 1 unless each cell of B, the second, holds this: 'p99 < 20ms', 'errors < 0.1%', 'rate > 5k'; as `prony load
+    /// --require` has it. May be repeated
+    #[arg(long, value_name = "REQUIREMENT", value_parser = requirement, conflicts_with = "log")]
+    pub require: Vec<Requirement>,
     /// Print Markdown, for a pull request
     #[arg(long, conflicts_with = "json")]
     pub markdown: bool,

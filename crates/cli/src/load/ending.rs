@@ -71,6 +71,7 @@ mod tests {
             histogram: Histogram::default(),
             trace: Vec::new(),
             failed_answers: Vec::new(),
+            observed: Vec::new(),
             fallback: None,
             interrupted: false,
         };

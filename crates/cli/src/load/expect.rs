@@ -23,8 +23,8 @@ pub struct ExpectWords {
     /// itself, beside the answers
     #[arg(long, value_name = "STATUS", value_parser = statuses)]
     pub expect_status: Option<Statuses>,
-    /// A header that the answer has, as `Name` or `Name: value`; may be repeated; HTTP/1.1 only
-    #[arg(long, value_name = "HEADER", conflicts_with = "http2")]
+    /// A header that the answer has, as `Name` or `Name: value`; may be repeated
+    #[arg(long, value_name = "HEADER")]
     pub expect_header: Vec<String>,
     /// The exact body
     #[arg(long, value_name = "TEXT")]
@@ -102,8 +102,11 @@ fn longest(text: &str) -> Result<Nanos, String> {
     duration::parse_positive(text.trim())
 }
 
-/// The checks that the words say; `None`: none.
-pub fn checks(words: &ExpectWords) -> anyhow::Result<Option<AnswerChecks>> {
+/// The checks that the words say; `None`: none, as of a scenario, whose steps have their own.
+pub fn checks(words: &ExpectWords, is_scenario: bool) -> anyhow::Result<Option<AnswerChecks>> {
+    if is_scenario {
+        return Ok(None);
+    }
     let mut checks = AnswerChecks {
         contains: words.expect_contains.clone(),
         regex: words.expect_regex.clone(),
@@ -123,16 +126,24 @@ pub fn checks(words: &ExpectWords) -> anyhow::Result<Option<AnswerChecks>> {
         });
     }
     let is_any = checks != AnswerChecks::default();
-    if let Some(folder) = &words.keep_failed {
+    if words.keep_failed.is_some() {
         if !is_any {
             bail!(
                 "--keep-failed keeps answers that fail a check: give one, such as --expect-contains"
             );
         }
-        checks.keep_max = KEPT_MAX;
-        fs::create_dir_all(folder).with_context(CannotWrite::at(folder))?;
+        checks.keep_max = kept_max(words)?;
     }
     Ok(is_any.then_some(checks))
+}
+
+/// How many failed answers are kept. Their folder is made.
+pub fn kept_max(words: &ExpectWords) -> anyhow::Result<u32> {
+    let Some(folder) = &words.keep_failed else {
+        return Ok(0);
+    };
+    fs::create_dir_all(folder).with_context(CannotWrite::at(folder))?;
+    Ok(KEPT_MAX)
 }
 
 /// Writes the answers that failed: what failed on the first lines, then the body.

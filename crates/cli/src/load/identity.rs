@@ -18,8 +18,8 @@ pub struct IdentityWords {
     /// Send a form with this field, by POST; may be repeated
     #[arg(long, value_name = "NAME=VALUE", conflicts_with_all = ["body", "body_file"])]
     pub form: Vec<String>,
-    /// Keep the cookies that the server sets, for each connection by itself, and send them back; HTTP/1.1 only
-    #[arg(long, conflicts_with_all = ["http2", "pipeline", "no_keepalive"])]
+    /// Keep the cookies that the server sets, for each connection by itself, and send them back; of HTTP/2 those that came before a stream began
+    #[arg(long, conflicts_with_all = ["pipeline", "no_keepalive"])]
     pub cookies: bool,
 }
 

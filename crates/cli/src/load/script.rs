@@ -1,16 +1,17 @@
 //! `prony load -s FILE`: a Lua script of wrk's.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
-use prony_base::Nanos;
 use prony_base::typed::{duration, size};
+use prony_base::{Instant, Nanos};
 use prony_load::prepare::LoadUrl;
-use prony_load::{LoadSpec, Observer};
+use prony_load::{LoadError, LoadInterval, LoadResult, LoadSpec, Observer};
 use prony_script::{ScriptSettings, Scripted};
 
 use super::words::LoadWords;
+use crate::Streams;
 
 /// Words about a script.
 #[derive(Debug, Args)]
@@ -66,6 +67,7 @@ pub fn prepare(words: &LoadWords, spec: &mut LoadSpec) -> anyhow::Result<Option<
         addresses: addresses.collect::<Result<_, _>>()?,
         call_max: words.script.script_timeout.into(),
         memory_max: usize::try_from(words.script.script_memory).unwrap_or(usize::MAX),
+        is_quiet: words.json.as_deref() == Some(Path::new("-")),
     };
     let scripted = Scripted::new(&settings).map_err(|why| anyhow!(why))?;
     let all: Vec<_> = scripted
@@ -100,14 +102,70 @@ fn taken_apart(request: &[u8]) -> (Vec<(String, String)>, Option<Vec<u8>>) {
     (headers.collect(), body.map(<[u8]>::to_vec))
 }
 
-/// Runs a load, by its script if it has one.
+/// Runs a load, by its script if it has one. Where that fails the run ends, which is no interruption.
 pub fn run(
     spec: &LoadSpec,
     scripted: Option<&Scripted>,
     observer: &mut dyn Observer,
-) -> Result<prony_load::LoadResult, prony_load::LoadError> {
-    match scripted {
-        None => prony_load::run(spec, observer),
-        Some(scripted) => prony_load::run_by(spec, scripted, observer),
+) -> Result<LoadResult, LoadError> {
+    let Some(scripted) = scripted else {
+        return prony_load::run(spec, observer);
+    };
+    let mut observer = UntilFailed { observer, scripted };
+    let outcome = prony_load::run_by(spec, scripted, &mut observer);
+    outcome.map(|mut outcome| {
+        outcome.interrupted &= !scripted.has_failed();
+        outcome
+    })
+}
+
+/// Calls the script's `done`, and says where it failed, then or in the run; without a script there is nothing to say. `is_quiet`: standard
+/// output has something else.
+pub fn end(
+    scripted: Option<&Scripted>,
+    outcome: &LoadResult,
+    is_quiet: bool,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Option<String>> {
+    let Some(scripted) = scripted else {
+        return Ok(None);
+    };
+    // The script prints by itself, after all that was printed so far.
+    streams.out.flush()?;
+    let failure = scripted.failure().or_else(|| scripted.done(outcome).err());
+    if let Some(failure) = &failure {
+        match is_quiet {
+            true => writeln!(streams.err, "prony: {failure}")?,
+            false => writeln!(streams.out, "Script:       {failure}")?,
+        }
+    }
+    Ok(failure)
+}
+
+/// Ends the run when the script has failed, whatever its threads wait for.
+struct UntilFailed<'a> {
+    observer: &'a mut dyn Observer,
+    scripted: &'a Scripted,
+}
+
+impl Observer for UntilFailed<'_> {
+    fn connected(&mut self, start: Instant, end: Instant) {
+        self.observer.connected(start, end);
+    }
+
+    fn progress(&mut self, completed: u64, failed: u64) -> bool {
+        self.observer.progress(completed, failed) && !self.scripted.has_failed()
+    }
+
+    fn wants_intervals(&self) -> bool {
+        self.observer.wants_intervals()
+    }
+
+    fn interval(&mut self, interval: &LoadInterval) {
+        self.observer.interval(interval);
+    }
+
+    fn rate(&mut self) -> Option<f64> {
+        self.observer.rate()
     }
 }

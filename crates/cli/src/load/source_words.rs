@@ -7,8 +7,15 @@ use prony_load::requests::RequestFormat;
 
 /// Words about what is sent, where that is more than one request.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Several requests")]
+#[command(next_help_heading = "Several requests, and users")]
 pub struct SourceWords {
+    /// Users do the steps of this file (TOML): what one takes from an answer goes into its next requests (docs/scenarios.md). -c is
+    /// then how many users there are at once, -R how many arrive a second, and -n how many iterations are done. The URL is where
+    /// to, without a path, and may be left out where the file has it
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["requests_file", "order", "method", "body", "body_file", "form",
+        "cookies", "think", "pipeline", "http2", "chunked", "expect_continue", "find_max", "expect_status", "expect_header",
+        "expect_body", "expect_contains", "expect_regex", "expect_json", "expect_size", "expect_sha256", "expect_time"])]
+    pub scenario: Option<PathBuf>,
     /// Send what this file lists: URLs, JSON lines, vegeta targets, curl commands, HAR, or an access log (docs/sources.md).
     /// The URL is then where to, without a path, and may be left out where the file names one server
     #[arg(long, value_name = "FILE", conflicts_with_all = ["method", "body", "body_file", "form"])]

@@ -1,28 +1,27 @@
 //! What `prony load` sends: URLs that are typed, a file of requests, and a data file for their fields.
 
-use std::collections::HashMap;
 use std::env;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::BufReader;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use prony_base::counted;
+use prony_lab::scenario::ScenarioFile;
 use prony_load::prepare::{LoadUrl, RequestParts, prepare};
 use prony_load::requests::{
-    ListError, ListedBody, ListedRequest, RequestFormat, RequestList, read,
+    ListError, ListedContext, ListedRequest, RequestFormat, RequestList, body_of, from_environment,
+    read, usual_method,
 };
-use prony_load::{escaped_text, has_fields, with_environment};
-use prony_record::{LoadData, Pace, PreparedRequest, RequestOrder, RowOrder};
+use prony_load::{escaped_text, has_fields};
+use prony_record::{LoadData, Pace, PreparedRequest, RequestOrder, RowOrder, ScenarioSpec};
 
-use super::identity;
 use super::source_words::{DataOrderWord, OrderWord};
 use super::words::LoadWords;
+use super::{expect, identity};
 
 /// Bytes of a file of requests that its format is recognised by.
 const START_BYTES: usize = 64 << 10;
-/// A body file larger than this is refused: each connection sends it again and again.
-const BODY_BYTES_MAX: u64 = 1 << 30;
 
 /// What is sent, resolved.
 #[derive(Debug)]
@@ -39,6 +38,8 @@ pub struct Requests {
     pub has_fields: bool,
     /// The data file.
     pub data: Option<LoadData>,
+    /// What users do, whose steps they are.
+    pub scenario: Option<ScenarioSpec>,
     /// When they start, where a log says it.
     pub replay: Option<Pace>,
     /// What the user has to know of them, a line each.
@@ -47,9 +48,10 @@ pub struct Requests {
 
 /// The requests of the words.
 pub fn resolve(words: &LoadWords) -> anyhow::Result<Requests> {
-    let mut requests = match &words.source.requests_file {
-        None => typed(words)?,
-        Some(file) => listed(words, file)?,
+    let mut requests = match (&words.source.requests_file, &words.source.scenario) {
+        (None, None) => typed(words)?,
+        (Some(file), _) => listed(words, file)?,
+        (None, Some(file)) => steps(words, file)?,
     };
     requests.data = words.source.data.as_ref().map(|path| LoadData {
         path: path.clone(),
@@ -72,6 +74,7 @@ pub fn resolve(words: &LoadWords) -> anyhow::Result<Requests> {
             "--order in-turn sends each request as often as the others, but the file gives weights: leave one of them out"
         ),
         Some(OrderWord::InTurn) => RequestOrder::InTurn,
+        None if requests.scenario.is_some() => RequestOrder::BySlot,
         None if is_weighted => RequestOrder::Random,
         None if requests.all.len() > 1 => RequestOrder::InTurn,
         None => RequestOrder::BySlot,
@@ -87,7 +90,7 @@ fn same_server(first: &LoadUrl, url: &LoadUrl) -> bool {
 fn typed(words: &LoadWords) -> anyhow::Result<Requests> {
     let mut urls = Vec::new();
     for text in &words.urls {
-        urls.push(LoadUrl::parse(&environment(text)?)?);
+        urls.push(LoadUrl::parse(&from_environment(text)?)?);
     }
     let first = urls.first().context("give a URL, or --requests-file")?;
     if let Some(other) = urls.iter().find(|url| !same_server(first, url)) {
@@ -129,6 +132,31 @@ fn typed(words: &LoadWords) -> anyhow::Result<Requests> {
     Ok(requests)
 }
 
+/// The steps of a scenario.
+fn steps(words: &LoadWords, file: &Path) -> anyhow::Result<Requests> {
+    let variables = |name: &str| env::var(name).ok();
+    let has_data = words.source.data.is_some();
+    let scenario = ScenarioFile::load(file, &variables, has_data)?;
+    let url = match (base(words, "--scenario")?, &scenario.url) {
+        (Some(url), _) => url,
+        (None, Some(url)) => LoadUrl::parse(url)?,
+        (None, None) => bail!(
+            "{}: it does not say where to: add `url = \"http://HOST:PORT\"`, or name it before --scenario",
+            file.display()
+        ),
+    };
+    let mut requests = empty(url);
+    requests.all = scenario.requests(&requests.url.authority, &headers(words)?)?;
+    let mut spec = scenario.spec();
+    let kept_max = expect::kept_max(&words.expect)?;
+    let steps = spec.flows.iter_mut().flat_map(|flow| &mut flow.steps);
+    for step in steps.filter(|_| kept_max > 0) {
+        step.checks.get_or_insert_default().keep_max = kept_max;
+    }
+    requests.scenario = Some(spec);
+    Ok(requests)
+}
+
 fn empty(url: LoadUrl) -> Requests {
     Requests {
         url,
@@ -137,15 +165,9 @@ fn empty(url: LoadUrl) -> Requests {
         sequence: Vec::new(),
         has_fields: false,
         data: None,
+        scenario: None,
         replay: None,
         notes: Vec::new(),
-    }
-}
-
-fn usual_method(body: &[u8]) -> &'static str {
-    match body.is_empty() {
-        true => "GET",
-        false => "POST",
     }
 }
 
@@ -164,17 +186,17 @@ fn listed(words: &LoadWords, file: &Path) -> anyhow::Result<Requests> {
             place(file, words.source.format, error.line())
         ),
     })?;
-    let base = base(words)?;
+    let base = base(words, "--requests-file")?;
     let typed = headers(words)?;
     let at = |one: &ListedRequest| place(file, Some(format), Some(one.line));
     let mut requests: Option<Requests> = None;
-    let mut around = FileContext {
-        file,
+    let mut around = ListedContext {
+        folder: file.parent().unwrap_or(Path::new("")).to_owned(),
         base: base.as_ref(),
-        typed: &typed,
+        headers: &typed,
         keeps_cookies: words.identity.cookies,
         expected: words.expect.expect_body.as_deref().map(str::as_bytes),
-        bodies: HashMap::new(),
+        ..ListedContext::default()
     };
     for one in &list.requests {
         let (url, prepared) = around.prepared(one, format).with_context(|| at(one))?;
@@ -209,125 +231,21 @@ fn place(file: &Path, format: Option<RequestFormat>, line: Option<u64>) -> Strin
 }
 
 /// Where the requests of a file go, where it is typed.
-fn base(words: &LoadWords) -> anyhow::Result<Option<LoadUrl>> {
+fn base(words: &LoadWords, flag: &str) -> anyhow::Result<Option<LoadUrl>> {
     let [text] = &words.urls[..] else {
         if words.urls.is_empty() {
             return Ok(None);
         }
-        bail!("with --requests-file the URL says where to: give one, or none");
+        bail!("with {flag} the URL says where to: give one, or none");
     };
     let url = LoadUrl::parse(text)?;
     if url.path != "/" {
         bail!(
-            "with --requests-file the URL says where to, and the file which paths: leave out `{}`",
+            "with {flag} the URL says where to, and the file which paths: leave out `{}`",
             url.path
         );
     }
     Ok(Some(url))
-}
-
-/// What the requests of a file have in common.
-struct FileContext<'a> {
-    file: &'a Path,
-    /// Where they go, where that is typed.
-    base: Option<&'a LoadUrl>,
-    /// Headers that are typed, in place of theirs.
-    typed: &'a [(String, String)],
-    keeps_cookies: bool,
-    /// The body that each answer must have.
-    expected: Option<&'a [u8]>,
-    /// Bodies that were read, by their file.
-    bodies: HashMap<PathBuf, Vec<u8>>,
-}
-
-impl FileContext<'_> {
-    /// One request of the file, and the server that it goes to.
-    fn prepared(
-        &mut self,
-        one: &ListedRequest,
-        format: RequestFormat,
-    ) -> anyhow::Result<(LoadUrl, PreparedRequest)> {
-        let url = self.url(one)?;
-        let body = self.body(&one.body, format)?;
-        let headers = self.headers(one, format)?;
-        let parts = RequestParts {
-            method: match one.method.as_str() {
-                "" => usual_method(&body),
-                method => method,
-            },
-            path: &literal(&url.path, format)?,
-            authority: &url.authority,
-            headers: &headers,
-            body: &body,
-        };
-        let mut prepared = prepare(&parts, self.expected)?;
-        prepared.weight = one.weight.unwrap_or_default();
-        Ok((url, prepared))
-    }
-
-    fn url(&self, one: &ListedRequest) -> anyhow::Result<LoadUrl> {
-        let is_path = one.url.starts_with('/');
-        let path = match is_path {
-            true => one.url.split('#').next().unwrap_or("/").to_owned(),
-            false => LoadUrl::parse(&one.url)?.path,
-        };
-        match self.base {
-            Some(base) => Ok(LoadUrl {
-                path,
-                ..base.clone()
-            }),
-            None if is_path => bail!(
-                "`{}` is a path: name the server, http://HOST:PORT, before --requests-file",
-                one.url
-            ),
-            None => Ok(LoadUrl::parse(&one.url)?),
-        }
-    }
-
-    /// Its headers, and those that are typed, which come in place of its own.
-    fn headers(
-        &self,
-        one: &ListedRequest,
-        format: RequestFormat,
-    ) -> anyhow::Result<Vec<(String, String)>> {
-        let is_typed = |name: &str| {
-            let mut typed = self.typed.iter();
-            typed.any(|(of, _)| of.eq_ignore_ascii_case(name))
-        };
-        let is_kept = |name: &str| !self.keeps_cookies || !name.eq_ignore_ascii_case("cookie");
-        let mut headers = Vec::new();
-        for (name, value) in &one.headers {
-            if is_kept(name) && !is_typed(name) {
-                headers.push((name.clone(), literal(value, format)?));
-            }
-        }
-        headers.extend_from_slice(self.typed);
-        Ok(headers)
-    }
-
-    fn body(&mut self, body: &ListedBody, format: RequestFormat) -> anyhow::Result<Vec<u8>> {
-        Ok(match body {
-            ListedBody::Empty => Vec::new(),
-            ListedBody::Bytes(bytes) if format.has_fields() => bytes.clone(),
-            ListedBody::Bytes(bytes) => escaped_text(bytes),
-            ListedBody::File(name) => {
-                let path = self.file.parent().unwrap_or(Path::new("")).join(name);
-                if let Some(body) = self.bodies.get(&path) {
-                    return Ok(body.clone());
-                }
-                let body = escaped_text(&body_of(&path)?);
-                self.bodies.entry(path).or_insert(body).clone()
-            }
-        })
-    }
-}
-
-/// A text of a file: with what it takes from the environment where it was written by hand, and else as it is.
-fn literal(text: &str, format: RequestFormat) -> anyhow::Result<String> {
-    match format.has_fields() {
-        true => environment(text),
-        false => Ok(String::from_utf8_lossy(&escaped_text(text.as_bytes())).into_owned()),
-    }
 }
 
 /// What of a log was not taken as it is.
@@ -372,16 +290,11 @@ fn replay(
     }))
 }
 
-/// `text` with what it takes from the environment.
-fn environment(text: &str) -> anyhow::Result<String> {
-    Ok(with_environment(text, &|name| env::var(name).ok())?)
-}
-
 /// The headers that were typed, and what other words add to them.
 fn headers(words: &LoadWords) -> anyhow::Result<Vec<(String, String)>> {
     let mut headers = Vec::new();
     for text in &words.headers {
-        headers.push(header(&environment(text)?)?);
+        headers.push(header(&from_environment(text)?)?);
     }
     let has = |headers: &[(String, String)], name: &str| {
         headers.iter().any(|(of, _)| of.eq_ignore_ascii_case(name))
@@ -393,7 +306,7 @@ fn headers(words: &LoadWords) -> anyhow::Result<Vec<(String, String)>> {
         if has(&headers, &name) {
             bail!("{name} is given with -H and by another flag: leave one of them out");
         }
-        headers.push((name, environment(&value)?));
+        headers.push((name, from_environment(&value)?));
     }
     Ok(headers)
 }
@@ -412,17 +325,5 @@ fn body(words: &LoadWords) -> anyhow::Result<(Vec<u8>, bool)> {
     }
     let form = identity::form(&words.identity)?;
     let text = form.or_else(|| words.body.clone()).unwrap_or_default();
-    Ok((environment(&text)?.into_bytes(), true))
-}
-
-fn body_of(file: &Path) -> anyhow::Result<Vec<u8>> {
-    let cannot = || format!("cannot read the body from {}", file.display());
-    let length = fs::metadata(file).with_context(cannot)?.len();
-    if length > BODY_BYTES_MAX {
-        bail!(
-            "{} has {length} bytes; a body may have {BODY_BYTES_MAX}",
-            file.display()
-        );
-    }
-    fs::read(file).with_context(cannot)
+    Ok((from_environment(&text)?.into_bytes(), true))
 }

@@ -1,6 +1,8 @@
 //! What `prony load` prints for a person: laid out so that a wrk user reads it
 //! at once, and so that what reads wrk's `Requests/sec:` line reads ours.
 
+mod steps;
+
 use std::fmt::Write as _;
 
 use prony_base::{Nanos, PerSecond, counted};
@@ -10,6 +12,7 @@ use prony_record::{LatencyNs, LatencyOrigin, NEVER, RequestOrder};
 /// The two lines before a run.
 pub fn heading(spec: &LoadSpec) -> String {
     let what = match spec.requests_max {
+        Some(iterations) if spec.scenario.is_some() => counted(iterations, "iteration"),
         Some(requests) => counted(requests, "request"),
         None => format!("{} test", Nanos(spec.duration_ns)),
     };
@@ -17,7 +20,13 @@ pub fn heading(spec: &LoadSpec) -> String {
         counted(spec.threads, "thread"),
         counted(spec.connections, "connection"),
     );
-    let asked = pace::described(&spec.pace).map_or_else(String::new, |asked| format!(", {asked}"));
+    let users = if spec.scenario.is_some() {
+        " of users"
+    } else {
+        ""
+    };
+    let asked = pace::described(&spec.pace);
+    let asked = asked.map_or_else(String::new, |asked| format!(", {asked}{users}"));
     let depth = match (spec.http2, spec.depth) {
         (true, depth) => format!(" of HTTP/2, {} each", counted(depth.max(1), "stream")),
         (false, 0..=1) => String::new(),
@@ -36,6 +45,13 @@ fn several(spec: &LoadSpec) -> String {
         0 => spec.requests.len(),
         length => length,
     };
+    if let Some(scenario) = &spec.scenario {
+        let steps = counted(requests, "step");
+        return match scenario.flows.len() {
+            1 => format!(", a scenario of {steps}"),
+            flows => format!(", {flows} scenarios of {steps}"),
+        };
+    }
     match spec.order {
         _ if spec.requests.len() == 1 => String::new(),
         RequestOrder::Random => format!(", any of {requests} requests"),
@@ -58,6 +74,7 @@ pub fn text(outcome: &LoadResult, whole: bool) -> String {
     let _ = continued(&mut text, report);
     let _ = handshakes(&mut text, report);
     let _ = accounts(&mut text, report);
+    text.push_str(&steps::table(report));
     if outcome.interrupted {
         let _ = writeln!(
             text,
@@ -257,11 +274,15 @@ fn sources(text: &mut String, report: &LoadReport) -> std::fmt::Result {
 
 /// What became of a schedule.
 fn open_loop(text: &mut String, report: &LoadReport) -> std::fmt::Result {
+    let what = match report.scenario {
+        None => "request",
+        Some(_) => "iteration",
+    };
     if report.unsent > 0 {
         writeln!(
             text,
             "  Not sent: {} of -n: the server could not be reached any more",
-            counted(report.unsent, "request")
+            counted(report.unsent, what)
         )?;
     }
     let Some(arrivals) = &report.arrivals else {
@@ -269,6 +290,9 @@ fn open_loop(text: &mut String, report: &LoadReport) -> std::fmt::Result {
     };
     let drawn = PerSecond::of(arrivals.in_window, Nanos(report.window_ns)).0;
     let asked = pace::described(&report.pace).unwrap_or_default();
+    if let Some(scenario) = &report.scenario {
+        return steps::arrivals(text, report, scenario, drawn);
+    }
     let completed = report.rate_per_s;
     writeln!(
         text,
@@ -533,6 +557,7 @@ mod tests {
         };
         LoadResult {
             failed_answers: Vec::new(),
+            observed: Vec::new(),
             report,
             histogram: Histogram::default(),
             trace: Vec::new(),
@@ -624,6 +649,7 @@ mod tests {
             sent: 10_020,
             waiting: 100,
             dropped: 20,
+            dropped_in_window: 20,
             in_window: 10_140,
             waiting_max: 2_000,
             queue_max: 2_000,

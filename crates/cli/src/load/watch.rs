@@ -49,7 +49,8 @@ impl<'a> LoadWatch<'a> {
         if self.stopped.is_some() {
             outcome.interrupted = false;
         }
-        let mut figures = words.require.iter().map(|of| of.figure);
+        let of_all = words.require.iter().filter(|of| of.step.is_none());
+        let mut figures = of_all.map(|of| of.what.figure);
         let judged = JudgedLoad {
             requirements: self.requirements.outcomes(outcome),
             stopped: self.stopped,

@@ -7,6 +7,7 @@ use prony_base::Nanos;
 use prony_base::typed::{duration, rate};
 use prony_load::Objective;
 
+use super::debug::DebugWords;
 use super::expect::ExpectWords;
 use super::form::FormWords;
 use super::identity::IdentityWords;
@@ -35,7 +36,7 @@ const THREADS_MAX: u32 = 1_024;
 )]
 pub struct LoadWords {
     /// What to drive: http://HOST:PORT/PATH, or https:// for TLS; several paths of one server are requested in turn
-    #[arg(value_name = "URL", required_unless_present = "requests_file")]
+    #[arg(value_name = "URL", required_unless_present_any = ["requests_file", "scenario"])]
     pub urls: Vec<String>,
     /// Take the command of another tool in place of ours: 'wrk -t4 -c100 -d30s URL'; also wrk2, hey, ab, oha, h2load, vegeta and curl.
     /// Ours is printed and run; flags of ours may follow
@@ -126,6 +127,8 @@ pub struct LoadWords {
     pub live: bool,
     #[command(flatten)]
     pub script: ScriptWords,
+    #[command(flatten)]
+    pub debug: DebugWords,
     #[command(flatten)]
     pub judged: JudgedWords,
     #[command(flatten)]

@@ -188,7 +188,7 @@ fn words_of(chosen: &Allocation, window: Option<Nanos>, planned: &Plan) -> Strin
 
 fn expected(chosen: &Allocation) -> String {
     format!(
-        "differences of a rate from about {} on would be claimed by 80 % of such runs",
+        "differences in rate of about {} or more would be claimed by 80 % of such runs",
         percent(chosen.detectable.0)
     )
 }

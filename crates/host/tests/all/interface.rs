@@ -345,7 +345,7 @@ return {app = app}
 
 /// Asks until the answer's body is this.
 fn wait_for(address: SocketAddr, path: &str, wanted: &str) {
-    let due = Instant::now() + Duration::from_secs(20);
+    let due = Instant::now() + Duration::from_secs(60);
     while body(&get(address, path).expect("an answer")) != wanted {
         assert!(Instant::now() < due, "{path} does not become {wanted}");
     }

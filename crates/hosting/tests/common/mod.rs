@@ -2,7 +2,7 @@
 //! test, however that ends.
 #![allow(dead_code)]
 
-use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::io::{BufRead, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -111,6 +111,23 @@ impl Host {
         who(&mut self.connect())
     }
 
+    /// What waits for it is answered from now on.
+    pub fn go(&self) {
+        std::fs::write(self.folder.path().join("go"), "").expect("a file");
+    }
+
+    /// A connection at rest to the worker that is this process.
+    pub fn at_rest(&self, process: u32) -> TcpStream {
+        let due = Instant::now() + PATIENCE;
+        loop {
+            let mut stream = self.connect();
+            if who(&mut stream).1 == process {
+                return stream;
+            }
+            assert!(Instant::now() < due, "no connection gets there");
+        }
+    }
+
     /// Asks on new connections until it is told what is looked for.
     pub fn until(&self, what: impl Fn(&(u32, u32, String)) -> bool) -> (u32, u32, String) {
         let due = Instant::now() + PATIENCE;
@@ -134,6 +151,14 @@ impl Drop for Host {
             self.said.extend(self.lines.try_iter());
             eprintln!("the host said: {:#?}", self.said);
         }
+    }
+}
+
+/// Waits until the worker of this connection, which is at rest, ends it.
+pub fn is_closed(stream: &mut TcpStream) -> bool {
+    match stream.read(&mut [0]) {
+        Ok(count) => count == 0,
+        Err(error) => error.kind() == ErrorKind::ConnectionReset,
     }
 }
 

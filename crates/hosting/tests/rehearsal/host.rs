@@ -4,6 +4,7 @@
 
 use std::ffi::OsString;
 use std::io::{stderr, stdout};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -65,6 +66,7 @@ fn load(post: &Post) -> Result<Application, LoadError> {
         "abort" => std::process::abort(),
         version => Ok(Application {
             handle: post.handle.clone(),
+            go: post.settings.path[0].join("go"),
             version: version.to_owned(),
             number: post.number,
             driver: post.settings.driver.clone(),
@@ -90,6 +92,7 @@ fn stick() -> ! {
 
 struct Application {
     handle: Handle,
+    go: PathBuf,
     version: String,
     number: u32,
     driver: String,
@@ -108,6 +111,13 @@ impl Handler for Application {
             "/wait" => {
                 let length: u64 = request.query().parse().unwrap_or(100);
                 self.handle.sleep(Nanos::from_millis(length)).await;
+                response.text(200, "waited\n");
+            }
+            // Until the test says so, by a file.
+            "/until" => {
+                while !self.go.exists() {
+                    self.handle.sleep(Nanos::from_millis(1)).await;
+                }
                 response.text(200, "waited\n");
             }
             // As an application does that waits for a database: the whole worker waits.

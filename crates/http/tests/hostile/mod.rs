@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How long a thread waits for what a client that hangs would never send.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What it does with each connection, in this order; then it closes.
 #[derive(Clone, Copy, Debug)]

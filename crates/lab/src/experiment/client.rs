@@ -182,6 +182,8 @@ pub fn read_workload(
             args,
         }),
         request: RequestTemplate::default(),
+        source: None,
+        require: Vec::new(),
         expect_status: 0,
         expect_content_type: None,
         expect_body: None,

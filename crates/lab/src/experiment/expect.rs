@@ -40,6 +40,18 @@ pub fn read(mut table: Fields<'_, '_>, p: &mut Problems) -> RightAnswer {
         .map_or(200, |n| n as u16);
     let content_type = table.text("content_type", p).map(Spanned::into_inner);
     let body = table.text("body", p);
+    let checks = read_checks(&mut table, p);
+    table.finish(&[], p);
+    RightAnswer {
+        status,
+        content_type,
+        body,
+        checks,
+    }
+}
+
+/// Reads the keys that are about the body and the time, but that of the exact body.
+pub fn read_checks(table: &mut Fields<'_, '_>, p: &mut Problems) -> AnswerChecks {
     let mut checks = AnswerChecks {
         size: table.whole("size", SIZE, p).map(|bytes| (bytes, bytes)),
         within_ns: table.duration("time", TIME, p).map(|length| length.0),
@@ -69,13 +81,7 @@ pub fn read(mut table: Fields<'_, '_>, p: &mut Problems) -> RightAnswer {
         ..AnswerChecks::default()
     });
     checks.sha256 = sha256.map(Spanned::into_inner);
-    table.finish(&[], p);
-    RightAnswer {
-        status,
-        content_type,
-        body,
-        checks,
-    }
+    checks
 }
 
 /// Notes which of these texts are no checks.
@@ -88,10 +94,21 @@ fn compile(texts: &[Spanned<String>], p: &mut Problems, of: impl Fn(String) -> A
 }
 
 /// An expected random number must have been sent.
-pub fn check_random(request: &RequestTemplate, body: Option<&Spanned<String>>, p: &mut Problems) {
+pub fn check_random(
+    request: &RequestTemplate,
+    has_source: bool,
+    body: Option<&Spanned<String>>,
+    p: &mut Problems,
+) {
     let Some(body) = body.filter(|body| body.get_ref().contains("{random}")) else {
         return;
     };
+    if has_source {
+        let message = "the body that is expected has no `{random}` where there are several requests, or other fields";
+        let help = "leave it out, or say what else is right of the answer: contains, regex, json";
+        p.note(Diagnosis::new(body.span(), message).help(help));
+        return;
+    }
     if !request.path.contains("{random}") && !request.body.contains("{random}") {
         let message = "the answer is to hold `{random}`, and the request does not send it";
         p.note(Diagnosis::new(body.span(), message));

@@ -7,16 +7,19 @@
 mod arrival;
 mod client;
 pub mod cores;
-mod expect;
+pub(crate) mod expect;
 pub(crate) mod fields;
+mod files;
 mod find_max;
 mod folder;
 pub(crate) mod keys;
 pub(crate) mod names;
 mod published;
 pub(crate) mod read;
+mod require;
 mod rows;
 pub(crate) mod service;
+mod sources;
 pub(crate) mod spoken;
 pub(crate) mod types;
 pub(crate) mod words;
@@ -30,7 +33,7 @@ pub use spoken::Spoken;
 pub use types::{
     ALL_CORES, Aim, Baseline, CONNECTIONS_MAX_DEFAULT, ClientWork, Connections, Counter, Exclusion,
     Experiment, From, GENERATORS, INSTANCES, Network, Parts, Published, Quick, Row, Run, Search,
-    Setting, SettingTopology, SubjectEntry, THREADS, Wanted, Work, Workload,
+    Setting, SettingTopology, SubjectEntry, THREADS, Wanted, Work, Workload, WorkloadSource,
 };
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use toml::Spanned;
 use super::fields::Problems;
 use super::keys::{differ, known, known_value, twice};
 use super::service;
+use super::sources;
 use super::types::{Connections, Experiment, Parts, THREADS};
 use super::words::short;
 use crate::diagnosis::{Diagnoses, Diagnosis, suggest};
@@ -29,6 +30,7 @@ pub(super) fn check_within(experiment: &Experiment, p: &mut Problems) {
     let settings: Vec<&Spanned<String>> = experiment.settings.iter().map(|s| &s.name).collect();
     twice("workload", &workloads, p);
     twice("setting", &settings, p);
+    sources::check_within(experiment, p);
     for name in &settings {
         if RESERVED.contains(&name.get_ref().as_str()) {
             let message = format!("a setting cannot be called `{}`", name.get_ref());

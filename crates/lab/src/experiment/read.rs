@@ -5,23 +5,24 @@ use std::path::Path;
 
 use prony_base::Nanos;
 use prony_base::typed::share;
-use prony_record::{Cores, RequestTemplate};
+use prony_record::Cores;
 use sha2::{Digest, Sha256};
 use toml::Spanned;
 use toml::de::DeTable;
 
 use super::fields::{Fields, Origin, Problems, document, read_file};
 use super::keys::{
-    CONNECTIONS, DURATION, THREADS, check_below_max, check_path, check_placeholders, command,
-    connection_count, connections, name_of_path, read_name, read_title, texts,
+    CONNECTIONS, DURATION, THREADS, check_below_max, check_placeholders, command, connection_count,
+    connections, read_name, read_title, texts,
 };
+use super::sources::{self, SentRequests};
 use super::types::{
     Aim, CONNECTIONS_MAX_DEFAULT, Connections, Exclusion, Experiment, From, Quick, Run,
     SubjectEntry, Workload,
 };
 use super::words::{self, PROGRAM_PLACEHOLDERS, START_PLACEHOLDERS, short};
-use super::{arrival, client, cores, expect, find_max, published, rows, service, work};
-use crate::diagnosis::{Diagnoses, Diagnosis, nearest};
+use super::{arrival, client, cores, expect, find_max, published, require, rows, service, work};
+use crate::diagnosis::{Diagnoses, Diagnosis};
 use crate::subject::{program, server};
 use crate::sums::HexOf;
 use crate::target;
@@ -29,6 +30,10 @@ use crate::target;
 /// Keys that one might expect and that mean nothing yet.
 const UNSUPPORTED: [(&str, &str); 1] = [("sweep", "write one [[setting]] with its values instead")];
 const UNSUPPORTED_WORKLOAD: [(&str, &str); 5] = [
+    (
+        "replay",
+        "a trial measures a window of a stated length: write the rate as `arrival`; prony load has --replay",
+    ),
     ("rate", IN_ARRIVAL),
     ("stages", IN_ARRIVAL),
     ("think", IN_ARRIVAL),
@@ -36,7 +41,6 @@ const UNSUPPORTED_WORKLOAD: [(&str, &str); 5] = [
         "pipeline",
         "so far a connection has one request outstanding",
     ),
-    ("requests", "a workload has one `request`"),
 ];
 const IN_ARRIVAL: &str = "it stands in `arrival`: arrival = { rate = 1000 }, { stages = \"0:100,30s:1000\" }, { think = \"10ms\" }";
 
@@ -182,6 +186,7 @@ fn read_run(mut table: Fields<'_, '_>, p: &mut Problems) -> (Run, Quick) {
         reference: table.text("reference", p),
         copy: table.truth("copy", p).unwrap_or(usual.copy),
         aim: read_aim(&mut table, p),
+        require: require::read(&mut table, p),
         profile: table.truth("profile", p).unwrap_or(usual.profile),
         threads: table.whole("threads", THREADS, p).map(|n| n as u32),
         cores: read_cores(&mut table, p),
@@ -384,14 +389,7 @@ fn read_workload(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Workload
     if table.has("client") {
         return client::read_workload(name, table, p);
     }
-    let request = match table.table("request", "request = {…}", p) {
-        Some(request) => read_request(request, p),
-        None if table.has("request") => None,
-        None => {
-            table.missing("request", "request = { path = \"/\" }", p);
-            None
-        }
-    };
+    let sent = sources::read(&mut table, p);
     let arrival = arrival::read(&mut table, p);
     let max = table
         .whole("max", CONNECTIONS, p)
@@ -410,6 +408,11 @@ fn read_workload(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Workload
         service::read_counter(&mut table, p),
     );
     let find_max = find_max::read(&mut table, p);
+    let require = require::read(&mut table, p);
+    if find_max.is_some() && !require.is_empty() {
+        let message = "`require` cannot go with `find_max`, whose objective is what is required";
+        p.note(Diagnosis::new(table.span_of("require"), message));
+    }
     let expect = table.table("expect", "expect = {…}", p);
     let expect = expect
         .map(|table| expect::read(table, p))
@@ -419,14 +422,20 @@ fn read_workload(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Workload
     work::refuse_without_work(&mut table, p);
     client::refuse_without_client(&mut table, p);
     table.finish(&UNSUPPORTED_WORKLOAD, p);
-    let request = request?;
-    expect::check_random(&request, expect.body.as_ref(), p);
+    let SentRequests {
+        request,
+        source,
+        name: usual_name,
+    } = sent?;
+    expect::check_random(&request, source.is_some(), expect.body.as_ref(), p);
     Some(Workload {
-        name: name.unwrap_or_else(|| Spanned::new(span, name_of_path(&request.path))),
+        name: name.unwrap_or_else(|| Spanned::new(span, usual_name)),
         title,
         work: None,
         client: None,
         request,
+        source,
+        require,
         expect_status: expect.status,
         expect_content_type: expect.content_type,
         expect_body: expect.body.map(Spanned::into_inner),
@@ -442,34 +451,7 @@ fn read_workload(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Workload
     })
 }
 
-fn read_request(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<RequestTemplate> {
-    let method = table.text("method", p);
-    if let Some(method) = &method {
-        check_method(method, p);
-    }
-    let path = table.text_needed("path", "path = \"/\"", p);
-    let headers = table.pairs("headers", p).unwrap_or_default();
-    let body = table.text("body", p);
-    for (name, value) in &headers {
-        check_header(name, value, p);
-    }
-    for text in path.iter().chain(&body) {
-        check_placeholder_spelling(text, p);
-    }
-    table.finish(&[], p);
-    let path = path?;
-    check_path(&path, p);
-    let plain =
-        |(name, value): (Spanned<String>, Spanned<String>)| (name.into_inner(), value.into_inner());
-    Some(RequestTemplate {
-        method: method.map_or_else(|| "GET".to_owned(), Spanned::into_inner),
-        path: path.into_inner(),
-        headers: headers.into_iter().map(plain).collect(),
-        body: body.map_or_else(String::new, Spanned::into_inner),
-    })
-}
-
-fn check_method(method: &Spanned<String>, p: &mut Problems) {
+pub(super) fn check_method(method: &Spanned<String>, p: &mut Problems) {
     const KNOWN: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
     let text = method.get_ref().as_str();
     if KNOWN.contains(&text) {
@@ -482,7 +464,7 @@ fn check_method(method: &Spanned<String>, p: &mut Problems) {
     );
 }
 
-fn check_header(name: &Spanned<String>, value: &Spanned<String>, p: &mut Problems) {
+pub(super) fn check_header(name: &Spanned<String>, value: &Spanned<String>, p: &mut Problems) {
     const OURS: [&str; 4] = ["host", "content-length", "transfer-encoding", "connection"];
     let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     let text = name.get_ref();
@@ -501,20 +483,6 @@ fn check_header(name: &Spanned<String>, value: &Spanned<String>, p: &mut Problem
             value.span(),
             "a header's value is one line of text",
         ));
-    }
-    if value.get_ref().contains("{random}") {
-        let message = "`{random}` is filled in in the path and the body, not in headers";
-        p.note(Diagnosis::new(value.span(), message));
-    }
-}
-
-/// `{rnd}` is most likely meant as `{random}`; braces are otherwise free.
-fn check_placeholder_spelling(text: &Spanned<String>, p: &mut Problems) {
-    for name in words::placeholders(text.get_ref()) {
-        if name != "random" && nearest(name, ["random"]).is_some() {
-            let message = format!("unknown placeholder `{{{}}}`", short(name));
-            p.note(Diagnosis::new(text.span(), message).help("did you mean `{random}`?"));
-        }
     }
 }
 

@@ -31,7 +31,8 @@ const PLAIN_HTTP2: &str = "h2c";
 pub const PROTOCOLS: [&str; 4] = [PLAIN, SECURE, HTTP2, PLAIN_HTTP2];
 
 const STREAMS: &str = "streams";
-const PIPELINE: &str = "pipeline";
+/// The setting whose value is how many requests of HTTP/1.1 are outstanding on a connection.
+pub const PIPELINE: &str = "pipeline";
 const REQUESTS_PER_CONNECTION: &str = "requests_per_connection";
 const RESUMPTION: &str = "resumption";
 /// All that the generator is told, beside the protocol.
@@ -76,6 +77,17 @@ impl Spoken {
                 .and_then(|text| text.parse().ok()),
             resumes: value(RESUMPTION) != Some("off"),
         }
+    }
+
+    /// The setting that asks for several requests at once, and how many, on connections that carry a limited number of
+    /// requests and so one at a time.
+    pub fn contradiction(&self) -> Option<((&'static str, u32), u64)> {
+        let requests = self.requests_per_connection?;
+        let name = match self.is_http2 {
+            true => STREAMS,
+            false => PIPELINE,
+        };
+        (self.depth > 1).then_some(((name, self.depth), requests))
     }
 
     /// Whether it is what wrk does: plain HTTP/1.1, one request after another on connections that are kept.

@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use prony_base::Nanos;
+use prony_base::typed::requirement::Requirement;
 use prony_load::Objective;
 use prony_record::{
-    AnswerChecks, Arrival, CellMetric, Cores, Ended, Output, PlannedNetwork, REQUESTS, ReadySign,
-    RequestTemplate, Stated, StopRule,
+    AnswerChecks, Arrival, CellMetric, Cores, Ended, Output, PlannedNetwork, PlannedSource,
+    REQUESTS, ReadySign, RequestTemplate, Stated, StopRule,
 };
 use toml::Spanned;
 
@@ -89,6 +90,8 @@ pub struct Run {
     pub copy: bool,
     /// What decides on blocks and windows, after a pilot, in place of these here.
     pub aim: Option<Aim>,
+    /// What is required of all cells of servers.
+    pub require: Vec<Requirement>,
     /// Whether subjects are profiled, in trials of their own after all blocks.
     pub profile: bool,
     /// Cores of a server; threads of a program where no setting says them.
@@ -112,6 +115,7 @@ impl Default for Run {
             reference: None,
             copy: true,
             aim: None,
+            require: Vec::new(),
             profile: false,
             threads: None,
             cores: None,
@@ -206,8 +210,10 @@ pub struct Workload {
     pub work: Option<Work>,
     /// What clients are asked to do; likewise.
     pub client: Option<ClientWork>,
-    /// The request.
+    /// The request; the first of several.
     pub request: RequestTemplate,
+    /// What is sent where that is not the one request alone.
+    pub source: Option<WorkloadSource>,
     /// Status of a right answer.
     pub expect_status: u16,
     /// What its `Content-Type` begins with.
@@ -216,6 +222,8 @@ pub struct Workload {
     pub expect_body: Option<String>,
     /// What else is right of it.
     pub expect_checks: AnswerChecks,
+    /// What is required of its cells, beside what the [run](Run::require) requires of all.
+    pub require: Vec<Requirement>,
     /// When requests start.
     pub arrival: Arrival,
     /// Connections, as written.
@@ -234,7 +242,31 @@ pub struct Workload {
     pub find_max: Option<Search>,
 }
 
+/// What a workload sends where that is not one request alone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkloadSource {
+    /// Where the workload stands in the file.
+    pub place: Range<usize>,
+    /// Where its file of requests does.
+    pub file_at: Range<usize>,
+    /// Where its data file does.
+    pub data_at: Range<usize>,
+    /// It, without what is in its files before these are read ([`Experiment::read_sources`]).
+    pub planned: PlannedSource,
+    /// Whether the order stands in the experiment, and does not follow from the requests.
+    pub is_order_said: bool,
+    /// Paths of its requests.
+    pub paths: Vec<String>,
+}
+
 impl Workload {
+    /// The paths that its requests have.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        let several = self.source.iter().flat_map(|source| &source.paths);
+        let one = self.source.is_none().then_some(&self.request.path);
+        one.into_iter().chain(several).map(String::as_str)
+    }
+
     /// Whether it is requests that Prony's generator sends to a server.
     pub fn is_request(&self) -> bool {
         self.work.is_none() && self.client.is_none()

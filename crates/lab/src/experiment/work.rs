@@ -12,13 +12,20 @@ use super::fields::{self, Fields, Problems, Value};
 use super::keys::{self, by_value, check_placeholders, read_name};
 use super::types::{ALL_CORES, From, Setting, THREADS, Work, Workload, is_number_of_processes};
 use super::words::{self, PROGRAM_PLACEHOLDERS, START_PLACEHOLDERS, short};
-use super::{client, find_max, service, spoken};
+use super::{client, find_max, service, sources, spoken};
 use crate::diagnosis::Diagnosis;
 
 /// Sizes of a work.
 pub const COUNT: RangeInclusive<u64> = 1..=1_000_000_000_000;
 /// Keys of a workload that are about requests.
-const OF_REQUESTS: [&str; 5] = ["request", "expect", "arrival", "connections", "max"];
+const OF_REQUESTS: [&str; 6] = [
+    "request",
+    "require",
+    "expect",
+    "arrival",
+    "connections",
+    "max",
+];
 
 /// A `[[workload]]` with a `work`.
 pub fn read_workload(
@@ -34,7 +41,7 @@ pub fn read_workload(
         p.note(Diagnosis::new(table.span_of("work"), problem));
     }
     client::refuse_without_client(&mut table, p);
-    for key in OF_REQUESTS {
+    for key in OF_REQUESTS.into_iter().chain(sources::KEYS) {
         if let Some(value) = table.value(key) {
             let message = format!("`{key}` cannot go with `work`: a program is sent no requests");
             p.note(Diagnosis::new(value.span(), message));
@@ -70,6 +77,8 @@ pub fn read_workload(
             args,
         }),
         request: RequestTemplate::default(),
+        source: None,
+        require: Vec::new(),
         expect_status: 0,
         expect_content_type: None,
         expect_body: None,

@@ -9,7 +9,7 @@ use toml::Spanned;
 
 use super::options::{CELLS_MAX, PlanError};
 use super::{client, program, topology};
-use crate::experiment::spoken;
+use crate::experiment::spoken::{self, Spoken};
 use crate::experiment::types::{Written, is_listed};
 use crate::experiment::{
     Connections, Exclusion, Experiment, Parts, Row, Setting, THREADS, Workload,
@@ -64,7 +64,18 @@ pub fn candidates(inputs: &CellInputs<'_>) -> Result<Vec<Cell>, PlanError> {
                 let excluded = |e| excludes(e, &cell, size, &written);
                 // A subject that a setting does not concern has one cell, not one a value.
                 let left_out = inputs.experiment.exclude.iter().any(excluded);
-                if !left_out && seen.insert(cell.id.clone()) {
+                if left_out {
+                    continue;
+                }
+                if let Some((depth, requests)) = Spoken::of(&cell).contradiction() {
+                    let cell = cell.id;
+                    return Err(PlanError::OneAtATime {
+                        cell,
+                        depth,
+                        requests,
+                    });
+                }
+                if seen.insert(cell.id.clone()) {
                     cells.push(cell);
                 }
                 if cells.len() > CELLS_MAX {
@@ -140,7 +151,8 @@ pub fn applies(workload: &Workload, subject: &Subject) -> bool {
         (None, None) => {
             let counter = workload.counter.as_ref();
             let answers_counter = counter.is_none_or(|counter| subject.answers(&counter.path));
-            subject.is_server() && subject.answers(&workload.request.path) && answers_counter
+            let answers = workload.paths().all(|path| subject.answers(path));
+            subject.is_server() && answers && answers_counter
         }
         (_, Some(asked)) => client::does(asked, subject),
         (Some(work), None) => {

@@ -138,7 +138,7 @@ fn check_counter(
     };
     for (subject, entry) in subjects.iter().zip(&experiment.subjects) {
         let is_named = match (workload.rows.as_slice(), &workload.subjects) {
-            ([], None) => subject.answers(&workload.request.path),
+            ([], None) => workload.paths().all(|path| subject.answers(path)),
             ([], Some(names)) => names.iter().any(|name| *name.get_ref() == subject.id),
             (rows, _) => rows.iter().any(|row| *row.subject.get_ref() == subject.id),
         };
@@ -197,8 +197,8 @@ fn why_not_asked(workload: &Workload, subject: &Subject) -> Option<String> {
         .counter
         .as_ref()
         .map(|counter| counter.path.as_str());
-    let mut paths = [Some(workload.request.path.as_str()), counter].into_iter();
-    let path = paths.find_map(|path| path.filter(|path| !subject.answers(path)))?;
+    let mut paths = workload.paths().chain(counter);
+    let path = paths.find(|path| !subject.answers(path))?;
     let answers = crate::diagnosis::quoted(&subject.endpoints);
     Some(format!(
         "`{id}` does not answer `{}`: it answers {answers}",

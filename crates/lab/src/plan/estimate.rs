@@ -16,12 +16,13 @@ const PROGRAM: Nanos = Nanos::from_secs(1);
 const PROCESS: Nanos = Nanos::from_millis(200);
 
 /// Whether a cell is cross-checked by wrk where that is installed: cells of the reference are, if they are closed loops
-/// of plain requests to a server without services. wrk has no open loop and no search, and cannot drive programs or clients.
+/// of one plain request to a server without services. wrk has no open loop, no search and no lists of requests, and cannot drive programs
+/// or clients.
 pub fn is_cross_checked(plan: &Plan, cell: &Cell) -> bool {
     let workload = plan.workloads.iter().find(|w| w.name == cell.workload);
     let is_server = workload.is_none_or(|w| {
         let requests = w.work() == Work::Server;
-        requests && w.arrival == Arrival::Closed && w.find_max.is_none()
+        requests && w.source.is_none() && w.arrival == Arrival::Closed && w.find_max.is_none()
     });
     let subject = plan.subjects.iter().find(|s| s.id == cell.subject);
     let is_secure =

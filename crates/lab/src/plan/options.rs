@@ -57,6 +57,15 @@ pub enum PlanError {
     NoCells,
     /// More than [`CELLS_MAX`].
     TooManyCells,
+    /// A connection that carries a limited number of requests carries one at a time.
+    OneAtATime {
+        /// The cell's id.
+        cell: String,
+        /// The setting that asks for more at once, and its value.
+        depth: (&'static str, u32),
+        /// Requests that a connection carries.
+        requests: u64,
+    },
     /// `--duration`, and nothing lasts for a given time.
     NoWindow,
     /// `--cores` names what cannot be had here.
@@ -107,6 +116,12 @@ impl fmt::Display for PlanError {
             ),
             PlanError::NoSuchCores { message, help } => write!(f, "--cores: {message}; {help}"),
             PlanError::InFile(wrong) => wrong.fmt(f),
+            PlanError::OneAtATime { cell, depth: (name, depth), requests } => write!(
+                f,
+                "the cell `{cell}` has both {name} = {depth} and requests_per_connection = {requests}, but a connection that \
+                 carries a limited number of requests carries one at a time; leave such cells out:\n\
+                 exclude = [{{ {name} = \"{depth}\", requests_per_connection = \"{requests}\" }}]",
+            ),
             PlanError::TooManyCells => write!(
                 f,
                 "the experiment has more than {CELLS_MAX} cells; give fewer connections, settings or subjects",

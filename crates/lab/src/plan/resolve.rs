@@ -231,7 +231,8 @@ fn not_applicable(
             };
             return format!("it is a {what}, and no workload asks for a work that it does");
         }
-        let has_rows = |w: &Workload| !w.rows.is_empty() && subject.answers(&w.request.path);
+        let has_rows =
+            |w: &Workload| !w.rows.is_empty() && w.paths().all(|path| subject.answers(path));
         if experiment.workloads.iter().any(has_rows) {
             return "no row of a table names it".to_owned();
         }
@@ -381,10 +382,12 @@ fn planned_workloads(
             name: name.clone(),
             title: workload.title.clone(),
             request: workload.request.clone(),
+            source: workload.source.as_ref().map(|of| of.planned.clone()),
             expect_status: workload.expect_status,
             expect_content_type: workload.expect_content_type.clone(),
             expect_body: workload.expect_body.clone(),
             expect_checks: workload.expect_checks.clone(),
+            require: required(experiment, workload),
             arrival: planned_arrival(&workload.arrival, own()),
             connections,
             timeout_ns: workload.timeout.0,
@@ -401,6 +404,15 @@ fn planned_workloads(
         });
     }
     planned
+}
+
+/// What is required of the cells of a workload, each once: of programs, clients and searches nothing.
+fn required(experiment: &Experiment, workload: &Workload) -> Vec<String> {
+    if !workload.is_request() || workload.find_max.is_some() {
+        return Vec::new();
+    }
+    let all = experiment.run.require.iter().chain(&workload.require);
+    once(all.map(ToString::to_string))
 }
 
 fn planned_counter(counter: &Counter) -> PlannedCounter {

@@ -384,6 +384,24 @@ fn an_experiment_that_multiplies_beyond_the_limit_is_refused() {
 }
 
 #[test]
+fn many_requests_at_once_on_a_connection_of_few_are_refused_with_what_leaves_them_out() {
+    let refusal = |exclude: &str| {
+        let (experiment, subjects) = own(&format!(
+            "subject = [{{ cmd = 's {{port}}', endpoints = ['/'] }}]\nworkload = [{{ request = {{ path = '/' }}, connections = [1] }}]\n\
+             setting = [{{ name = 'pipeline', values = [1, 4] }}, {{ name = 'requests_per_connection', values = ['any', 1] }}]\n{exclude}"
+        ));
+        let facts = machine(&subjects);
+        plan(&experiment, &subjects, &facts, &Options::default())
+            .map(|plan| plan.cells.len())
+            .map_err(|error| error.to_string())
+    };
+    let message = refusal("").unwrap_err();
+    assert!(message.contains("pipeline = 4"), "{message}");
+    let (_, exclude) = message.split_once(":\n").expect("what to write");
+    assert_eq!(refusal(exclude), Ok(3));
+}
+
+#[test]
 fn the_command_line_goes_before_the_file() {
     let (experiment, subjects) = shipped("ping.toml");
     let options = Options {

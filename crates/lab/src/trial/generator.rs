@@ -27,7 +27,7 @@ use super::wrk;
 use crate::exchange::Trust;
 use crate::experiment::Spoken;
 use crate::supervise::{Generator, TrialOrder};
-use crate::{exchange, launch, plan};
+use crate::{exchange, launch, plan, sending};
 
 /// Slack for connecting and draining beyond the time-out of a request.
 const SLACK: Nanos = Nanos::from_secs(15);
@@ -243,7 +243,10 @@ enum Kind {
 /// The load of a trial, resolved.
 ///
 /// `entry`: the first server that requests go to; `further`: the others, round robin.
-pub fn spec(order: &TrialOrder, entry: &Place, further: &[Place]) -> LoadSpec {
+///
+/// # Errors
+/// A file of its requests is not the one that was planned.
+pub fn spec(order: &TrialOrder, entry: &Place, further: &[Place]) -> Result<LoadSpec, String> {
     let cores = u32::try_from(order.cores.generator.len()).unwrap_or(1);
     let threads = match order.cell.around.generators {
         0 => cores.max(1),
@@ -272,7 +275,7 @@ pub fn spec(order: &TrialOrder, entry: &Place, further: &[Place]) -> LoadSpec {
         no_resumption: !spoken.resumes,
         ..LoadTls::default()
     });
-    LoadSpec {
+    let spec = LoadSpec {
         tls,
         http2: spoken.is_http2,
         depth: spoken.depth,
@@ -285,7 +288,6 @@ pub fn spec(order: &TrialOrder, entry: &Place, further: &[Place]) -> LoadSpec {
         duration_ns: order.duration_ns,
         requests_max: None,
         timeout_ns: order.workload.timeout_ns,
-        requests: exchange::variants(&order.workload, &entry.authority, order.seed),
         expected_status: vec![order.workload.expect_status],
         checks: Some(&order.workload.expect_checks)
             .filter(|checks| !checks.is_empty())
@@ -300,8 +302,15 @@ pub fn spec(order: &TrialOrder, entry: &Place, further: &[Place]) -> LoadSpec {
         pace: pace(&order.workload.arrival, order.cell.rate_per_s),
         seed: order.seed,
         find_max: order.workload.find_max.clone(),
+        // The server may keep what it was sent while its answers were checked.
+        counter_from: match order.workload.source {
+            Some(_) => sending::VERIFIED_MAX as u64,
+            None => 0,
+        },
         ..LoadSpec::default()
-    }
+    };
+    let sent = sending::of(&order.workload, &entry.authority, order.seed)?;
+    Ok(sent.into_spec(spec))
 }
 
 /// When the requests of a cell start. `rate_per_s`: the cell's, where its workload has several.

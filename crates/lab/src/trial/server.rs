@@ -40,7 +40,7 @@ use crate::network::Network;
 use crate::sample::machine;
 use crate::sample::parse::CoreTimes;
 use crate::supervise::{Generator, Interrupt, Report, TrialOrder, Turns};
-use crate::{launch, verify};
+use crate::{launch, sending, verify};
 
 /// How long before the window the memory marks are reset, and before its end the last sample is taken.
 pub(super) const SHORTLY: Nanos = Nanos::from_millis(10);
@@ -159,13 +159,22 @@ impl<'a> Running<'a> {
         let order = &self.context.order;
         let several = places.entries().len() > 1;
         for (number, place) in places.entries().iter().enumerate() {
+            let sent = sending::of(&order.workload, &place.authority, order.seed);
+            let sent = sent.map_err(Halt::Failed)?;
             let subject = verify::Subject {
                 workload: &order.workload,
+                sent: &sent,
                 to: place.destination(),
                 is_http2: Spoken::of(&order.cell).is_http2,
             };
             let checks = verify::verify(&subject, order.seed);
             let failed = verify::failed_must(&checks);
+            let extent = checks.iter().find(|check| check.name == verify::REQUESTS);
+            if let Some(extent) = extent.filter(|of| of.passed && number == 0) {
+                let detail = &extent.detail;
+                self.context
+                    .note(format!("checked before the load: {detail}"));
+            }
             if number == 0 || failed.is_some() {
                 self.context.trial.borrow_mut().verification = checks;
             }
@@ -186,7 +195,7 @@ impl<'a> Running<'a> {
         let Some((entry, further)) = places.entries().split_first() else {
             return Err(Halt::Failed("there is nothing to ask".to_owned()));
         };
-        let spec = generator::spec(&self.context.order, entry, further);
+        let spec = generator::spec(&self.context.order, entry, further).map_err(Halt::Failed)?;
         if !self.context.order.generator.is_own() && !further.is_empty() {
             let sentence = "wrk asks one address: the load went to the first instance only";
             self.context.note(sentence.to_owned());

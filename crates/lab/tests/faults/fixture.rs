@@ -111,7 +111,7 @@ impl Fixture {
 
     /// Waits until a process of this test has a command that `is_it` names.
     pub fn wait_for(&self, is_it: impl Fn(&str) -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_secs(60);
         while !self.left().iter().any(|(_, command)| is_it(command)) {
             assert!(Instant::now() < deadline, "only {:#?}", self.left());
             std::thread::sleep(Duration::from_millis(2));
@@ -120,7 +120,7 @@ impl Fixture {
 
     /// Nothing that this test started is left, within the time that killing takes.
     pub fn none_left(&self) {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_secs(60);
         loop {
             let left = self.left();
             if left.is_empty() {

@@ -471,10 +471,7 @@ fn a_full_accept_queue_is_counted_by_the_kernel(isolation: Isolation) {
 
 fn a_server_that_already_runs_is_measured(isolation: Isolation) {
     let fixture = Fixture::new(isolation);
-    let port = std::net::TcpListener::bind("127.0.0.1:0")
-        .and_then(|l| l.local_addr())
-        .expect("a port")
-        .port();
+    let port = prony_testkit::free_port();
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/subjects");
     let mut server = Command::new("python3")
         .args(["-B", "slow-start/server.py", "--port", &port.to_string()])
@@ -483,7 +480,7 @@ fn a_server_that_already_runs_is_measured(isolation: Isolation) {
         .current_dir(&folder)
         .spawn()
         .expect("python3");
-    let deadline = std::time::Instant::now() + Duration::from_secs(20);
+    let deadline = std::time::Instant::now() + Duration::from_secs(60);
     while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
         assert!(
             std::time::Instant::now() < deadline,

@@ -9,19 +9,23 @@
 //! | `har` | an entry of what a browser recorded | `har.rs` |
 //! | `access-log` | a line of nginx or Apache, with its time | `access_log.rs` |
 //!
-//! Not for: where requests go, and bodies in other files; whoever reads a file decides that.
+//! What they become is in `prepared.rs`. Not for: the order in which they are sent (`mixed.rs`).
 
 mod access_log;
 mod curl;
 mod har;
 mod lines;
 mod list;
+mod prepared;
 mod targets;
 
 use std::io::{BufRead, Read};
 use std::str::FromStr;
 
 pub use list::{FILE_BYTES_MAX, ListError, ListedBody, ListedRequest, RequestList};
+pub use prepared::{
+    BODY_BYTES_MAX, BodyError, ListedContext, ListedError, body_of, from_environment, usual_method,
+};
 
 /// A format of files with requests.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

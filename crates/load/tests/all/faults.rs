@@ -14,6 +14,16 @@ use crate::server::{HELLO, Silent, Then, answer, on_each_driver, serve, spec};
 
 /// A run of so many requests on one connection.
 fn few(requests: u64, behaviour: fn(u64, &mut TcpStream) -> Then, driver: &str) -> LoadReport {
+    few_within(60_000, requests, behaviour, driver)
+}
+
+/// The same, where each answer has so many milliseconds.
+fn few_within(
+    timeout_ms: u64,
+    requests: u64,
+    behaviour: fn(u64, &mut TcpStream) -> Then,
+    driver: &str,
+) -> LoadReport {
     let server = serve(behaviour);
     let few = LoadSpec {
         threads: 1,
@@ -21,11 +31,11 @@ fn few(requests: u64, behaviour: fn(u64, &mut TcpStream) -> Then, driver: &str) 
         warmup_ns: 0,
         duration_ns: u64::MAX,
         requests_max: Some(requests),
-        timeout_ns: Nanos::from_millis(500).0,
+        timeout_ns: Nanos::from_millis(timeout_ms).0,
         ..spec(server.address, driver)
     };
     let report = run(&few, &mut Silent).unwrap().report;
-    assert_eq!(report.counts.sent, server.requests.load(SeqCst));
+    assert_eq!(report.counts.sent, server.requests());
     assert_eq!(report.counts.sent, requests);
     report
 }
@@ -101,7 +111,7 @@ fn bad_chunks_and_lengths_are_failures() {
     on_each_driver(|driver| {
         let bad = few(5, |_, stream| answer(stream, BAD_CHUNK), driver);
         assert_eq!(bad.counts.failed.protocol, 5);
-        let short = few(1, |_, stream| answer(stream, SHORT), driver);
+        let short = few_within(500, 1, |_, stream| answer(stream, SHORT), driver);
         assert_eq!(short.counts.failed.timeout, 1, "the connection stays open");
         let cut = few(
             5,
@@ -122,7 +132,8 @@ fn bad_chunks_and_lengths_are_failures() {
 fn a_byte_now_and_then_is_a_time_out_for_the_whole_answer() {
     on_each_driver(|driver| {
         let began = Instant::now();
-        let report = few(
+        let report = few_within(
+            500,
             1,
             |_, stream| {
                 for byte in HELLO {
@@ -154,17 +165,18 @@ fn a_server_that_speaks_before_it_is_asked_is_not_taken_for_an_answer() {
             connections: 1,
             warmup_ns: 0,
             duration_ns: u64::MAX,
-            requests_max: Some(4),
+            requests_max: Some(2),
+            // For as long the server has time to speak, however busy the machine is.
             pace: Pace::Closed {
-                think_ns: Nanos::from_millis(100).0,
+                think_ns: Nanos::from_secs(1).0,
             },
             ..spec(server.address, driver)
         };
         let report = run(&thinking, &mut Silent).unwrap().report;
-        assert_eq!(report.completed, 4, "{report:?}");
+        assert_eq!(report.completed, 2, "{report:?}");
         // The run ends with its last answer, and may not wait for what comes after that.
-        assert!((3..=4).contains(&report.connections_stray), "{report:?}");
-        assert_eq!(report.counts.sent, server.requests.load(SeqCst));
+        assert!((1..=2).contains(&report.connections_stray), "{report:?}");
+        assert_eq!(report.counts.sent, server.requests());
     });
 }
 
@@ -198,7 +210,7 @@ fn a_rate_that_nobody_can_send_says_what_was_reached() {
             arrivals.dropped > 0 && arrivals.waiting_max <= 1_000,
             "{arrivals:?}"
         );
-        assert_eq!(report.counts.sent, server.requests.load(SeqCst));
+        assert_eq!(report.counts.sent, server.requests());
         assert_eq!(report.latency_ns.p99, NEVER);
     });
 }
@@ -237,5 +249,8 @@ fn a_rate_can_be_changed_while_it_runs() {
     let arrivals = report.arrivals.unwrap();
     // From the first look on, a quarter of a second after the start or later.
     assert!((100..=3_600).contains(&arrivals.in_window), "{arrivals:?}");
-    assert_eq!(arrivals.scheduled, report.counts.sent);
+    // On a busy machine some may wait when the window ends.
+    let ended = arrivals.sent + arrivals.waiting + arrivals.dropped;
+    assert_eq!(arrivals.scheduled, ended, "{arrivals:?}");
+    assert_eq!(arrivals.sent, report.counts.sent);
 }

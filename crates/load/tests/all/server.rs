@@ -1,10 +1,10 @@
 //! A small server on plain sockets, which counts what it sees, and a load on it.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::thread;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
 
 use prony_base::Nanos;
 use prony_load::prepare::{RequestParts, prepare};
@@ -25,7 +25,23 @@ pub const HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\nHello, W
 pub struct Server {
     pub address: SocketAddr,
     pub connections: Arc<AtomicU64>,
-    pub requests: Arc<AtomicU64>,
+    requests: Arc<AtomicU64>,
+    conversations: Arc<Mutex<Vec<JoinHandle<()>>>>,
+}
+
+impl Server {
+    /// How many requests clients have sent that have ended: the last ones may still have to be read.
+    pub fn requests(&self) -> u64 {
+        let last = TcpStream::connect(self.address).unwrap();
+        last.shutdown(Shutdown::Write).unwrap();
+        // Connections are accepted in their order, and this one is closed when it was its turn.
+        let _ = (&last).read(&mut [0]);
+        let conversations = std::mem::take(&mut *self.conversations.lock().unwrap());
+        for conversation in conversations {
+            conversation.join().unwrap();
+        }
+        self.requests.load(SeqCst)
+    }
 }
 
 /// A thread for each connection; requests end with an empty line.
@@ -35,14 +51,17 @@ pub fn serve(behaviour: Behaviour) -> Server {
         address: listener.local_addr().unwrap(),
         connections: Arc::default(),
         requests: Arc::default(),
+        conversations: Arc::default(),
     };
     let requests = Arc::clone(&server.requests);
+    let conversations = Arc::clone(&server.conversations);
     let connections = Arc::clone(&server.connections);
     thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
             connections.fetch_add(1, SeqCst);
             let requests = Arc::clone(&requests);
-            thread::spawn(move || converse(stream, &requests, behaviour));
+            let conversation = thread::spawn(move || converse(stream, &requests, behaviour));
+            conversations.lock().unwrap().push(conversation);
         }
     });
     server
@@ -93,7 +112,7 @@ pub fn spec(address: SocketAddr, driver: &str) -> LoadSpec {
         warmup_ns: Nanos::from_millis(50).0,
         duration_ns: Nanos::from_millis(300).0,
         requests_max: None,
-        timeout_ns: Nanos::from_secs(5).0,
+        timeout_ns: Nanos::from_secs(60).0,
         requests: vec![prepare(&parts, None).unwrap()],
         expected_status: Vec::new(),
         driver: driver.to_owned(),

@@ -6,6 +6,7 @@ use prony_record::{Plan, PlannedWorkload};
 use crate::figures::CellFigures;
 use crate::lists::push_under;
 use crate::numbers;
+use crate::sent::sent;
 
 /// Subjects of a workload that are named before it is said how many more there are.
 const LABELS_MAX: usize = 6;
@@ -54,11 +55,11 @@ pub fn request(workload: &PlannedWorkload) -> String {
     if let Some(client) = &workload.client {
         return format!("clients ask for {}", client.path);
     }
-    let mut line = format!("{} {}", template.method, template.path);
+    let mut line = sent(workload, false);
     for (name, value) in &template.headers {
         line.push_str(&format!(", {name}: {value}"));
     }
-    if !template.body.is_empty() {
+    if !template.body.is_empty() && workload.source.as_ref().is_none_or(|of| of.count == 1) {
         line.push_str(&format!(", body {}", template.body));
     }
     if let Some(body) = &workload.expect_body {

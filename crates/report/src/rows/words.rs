@@ -15,6 +15,7 @@ use crate::figures::CellFigures;
 use crate::lists::distinct;
 use crate::numbers;
 use crate::ratio::RatioFigure;
+use crate::sent::sent;
 use crate::words::{Point, costs_or_brings, listed, medians};
 
 /// What stands above the first table of a workload.
@@ -57,10 +58,17 @@ pub fn before(run: &Run, section: &Section<'_>) -> Vec<String> {
         "" => String::new(),
         body => format!(" with the body “{body}”"),
     };
+    let gets = match &workload.source {
+        Some(_) => format!("Every row gets {}", sent(workload, true)),
+        None => format!(
+            "Every row gets the request “{} {}”{body}",
+            request.method, request.path
+        ),
+    };
     let mut said = vec![format!(
-        "Every row gets the request “{} {}”{body}; an answer counts as correct if its status is {}. A ratio is to \
+        "{gets}; an answer counts as correct if its status is {}. A ratio is to \
          another row of the table, in the same blocks.",
-        request.method, request.path, workload.expect_status
+        workload.expect_status
     )];
     said.push(DEVIATION.to_owned());
     said.extend(on_its_cores(&run.plan, section));

@@ -8,6 +8,7 @@ use crate::Run;
 use crate::against::{against_reference, left_out};
 use crate::figures::CellFigures;
 use crate::numbers;
+use crate::sent::sent;
 use crate::words::{listed, what_follows};
 
 /// The sentences of the short answer; none where nothing was looked for, or nothing has ended.
@@ -62,17 +63,15 @@ fn kept_up_to(cell: &CellFigures) -> Option<String> {
 
 /// What a reader must know before the table.
 pub fn before(section: &Section<'_>) -> String {
-    let request = &section.workload.request;
     let step = section
         .workload
         .find_max
         .as_ref()
         .map_or(0, |of| of.step_ns);
     format!(
-        "{} {}. Each search goes by steps of {}, each an open loop at one rate that begins with nothing in flight; latency counts \
+        "{}. Each search goes by steps of {}, each an open loop at one rate that begins with nothing in flight; latency counts \
          from when a request was to start. CPU time and errors are those of the closed loop before it.",
-        request.method,
-        request.path,
+        sent(section.workload, false),
         numbers::duration(step)
     )
 }

@@ -29,6 +29,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
             "docs/coming-from-wrk.md",
             "docs/protocols.md",
             "docs/sources.md",
+            "docs/scenarios.md",
             "docs/doctor.md",
         ],
     ),

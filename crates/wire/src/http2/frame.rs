@@ -89,6 +89,22 @@ impl FrameHead {
         }
     }
 
+    /// Takes a header from the front of `bytes`, with what came of it before in `part`; `None` where more bytes are needed,
+    /// which `part` then has.
+    #[inline]
+    pub fn take(part: &mut Vec<u8>, bytes: &mut &[u8]) -> Option<FrameHead> {
+        if let (true, Some((head, rest))) = (part.is_empty(), bytes.split_first_chunk()) {
+            *bytes = rest;
+            return Some(FrameHead::read(*head));
+        }
+        let (more, rest) = bytes.split_at((FRAME_HEAD_BYTES - part.len()).min(bytes.len()));
+        part.extend_from_slice(more);
+        *bytes = rest;
+        let head = part[..].try_into().ok()?;
+        part.clear();
+        Some(FrameHead::read(head))
+    }
+
     /// Whether it has this flag.
     #[inline]
     pub fn has(&self, flag: u8) -> bool {
@@ -123,6 +139,23 @@ pub fn unpadded(frame: FrameHead, payload: &[u8]) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_header_is_taken_at_every_split() {
+        let mut out = Vec::new();
+        put_frame_head(&mut out, 5, kind::DATA, flag::END_STREAM, 7);
+        out.extend_from_slice(b"hello");
+        for split in 0..=FRAME_HEAD_BYTES {
+            let (mut first, mut second) = out.split_at(split);
+            let mut part = Vec::new();
+            let head = FrameHead::take(&mut part, &mut first)
+                .or_else(|| FrameHead::take(&mut part, &mut second))
+                .expect("all of it came");
+            assert_eq!((head.length, head.kind, head.stream), (5, kind::DATA, 7));
+            assert!(part.is_empty());
+            assert_eq!([first, second].concat(), b"hello");
+        }
+    }
 
     #[test]
     fn a_frame_header_is_read_as_it_was_written() {

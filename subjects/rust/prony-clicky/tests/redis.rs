@@ -28,9 +28,7 @@ impl Server {
     fn start() -> Option<Server> {
         prony_testkit::need("redis-server")?;
         let folder = tempfile::tempdir().expect("a folder");
-        let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let port = free.local_addr().expect("its address").port();
-        drop(free);
+        let port = prony_testkit::free_port();
         let process = Server::run(port, folder.path());
         Some(Server {
             process,

@@ -621,9 +621,8 @@ fn a_store_that_is_away_is_bridged_then_refused_and_then_all_is_well_again() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let port = free.local_addr().expect("its address").port();
-    drop(free);
+    // Nobody else has it while the store is away.
+    let port = prony_testkit::free_port();
     let redis = Redis::start(port, &folder);
     let url = format!("redis://127.0.0.1:{port}");
     service = start(&[

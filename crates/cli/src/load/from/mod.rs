@@ -8,14 +8,16 @@ mod common;
 mod curl;
 mod lexer;
 mod page;
+mod scripted;
 mod table;
 mod tools;
 mod translation;
 
 use std::ffi::{OsStr, OsString};
 
-use prony_base::typed::requirement::Requirement;
+use prony_load::LoadRequirement;
 
+use scripted::{IN_A_SCRIPT, SCRIPTED};
 use table::{Counterpart, Flag, Tool};
 use tools::TOOLS;
 use translation::Translation;
@@ -37,6 +39,10 @@ pub fn translated(text: &str) -> Result<Vec<String>, String> {
     let Some((at, tool)) = at.and_then(|at| Some((at, tool_of(&commands[at])?))) else {
         let first = commands.first().and_then(|command| command.first());
         let first = first.map_or("nothing", String::as_str);
+        let name = first.rsplit('/').next();
+        if let Some(tool) = SCRIPTED.iter().find(|tool| Some(tool.name) == name) {
+            return Err(of_tool(tool, IN_A_SCRIPT));
+        }
         return Err(format!(
             "--from: `{first}` is none of the tools whose commands are known: {}",
             known()
@@ -197,7 +203,7 @@ pub fn expanded(args: Vec<OsString>) -> Result<(Vec<OsString>, Option<String>), 
             all.extend(rest.next());
             continue;
         }
-        match several.filter(|_| text.parse::<Requirement>().is_ok()) {
+        match several.filter(|_| text.parse::<LoadRequirement>().is_ok()) {
             Some(flag) => all.push(flag.into()),
             None => several = None,
         }
@@ -231,7 +237,10 @@ pub fn hint(args: &[OsString]) -> Option<String> {
 /// What a flag of this name is here, each meaning once, with the tools that mean it.
 fn meanings_of(name: &str) -> Vec<(String, Vec<&'static str>)> {
     let mut meanings: Vec<(String, Vec<&str>)> = Vec::new();
-    for tool in TOOLS.iter().filter(|tool| tool.name != "curl") {
+    let described = || TOOLS.iter().filter(|tool| tool.name != "curl");
+    // Users of a script are meant only where no other tool has such a flag.
+    let is_scripted = described().all(|tool| find(tool, name).is_none());
+    for tool in described().chain(SCRIPTED.iter().filter(|_| is_scripted)) {
         let Some(flag) = find(tool, name) else {
             continue;
         };

@@ -32,7 +32,7 @@ pub fn page() -> String {
 
     let mut text = HEAD.to_owned();
     // Writing to a string cannot fail.
-    for tool in super::tools::TOOLS {
+    for tool in super::tools::TOOLS.iter().chain(super::scripted::SCRIPTED) {
         let _ = write!(text, "\n## {}\n\n{}.", tool.name, tool.of);
         if !tool.remark.is_empty() {
             let _ = write!(text, " {}.", tool.remark);
@@ -76,5 +76,6 @@ error: unexpected argument '-m' found
 prony: `-m` of hey, ab, oha: --method M; of h2load: --streams N with HTTP/2, else --pipeline N
 ```
 
-The tables have every flag of each tool's `--help`; of curl's, those that describe a request.
+The tables have every flag of each tool's `--help`; of curl's, those that describe a request. k6 and Locust run scripts, which are not translated: their tables are for `--scenario`, and
+[scenarios.md](scenarios.md#coming-from-k6) has the same users in all three.
 ";

@@ -106,7 +106,7 @@ fn what_cannot_be_translated_is_named() {
             "",
             "--from: `nothing` is none of the tools whose commands are known: wrk, wrk2, hey, ab, oha, h2load, vegeta, curl",
         ),
-        ("locust -f x", "--from: `locust` is none of the tools"),
+        ("siege -c 5", "--from: `siege` is none of the tools"),
         ("wrk -c10", "--from wrk: the command has no URL"),
         (
             "wrk -s x.lua http://x/",
@@ -213,6 +213,14 @@ fn each_row_that_is_ours_is_taken_and_each_other_is_refused_by_name() {
         assert_eq!(names.len(), count, "{}: a spelling stands twice", tool.name);
     }
     assert!(rows > 200, "{rows}");
+}
+
+#[test]
+fn a_command_that_runs_a_script_says_where_its_counterpart_is() {
+    for command in ["k6 run -u 5 x.js", "/usr/bin/locust -f x.py --headless"] {
+        let why = translated(command).expect_err(command);
+        assert!(why.contains("docs/scenarios.md"), "{why}");
+    }
 }
 
 /// Whatever a tool that is installed here lists as its flags is in its table.
@@ -349,6 +357,10 @@ fn a_flag_of_another_tool_is_answered_with_ours() {
         hint(&["-s", "x.lua", URL])
             .map(|said| said.contains("of wrk, wrk2: not wanted: a script's time")),
         Some(true)
+    );
+    assert_eq!(
+        hint(&["--vus", "5", URL]).as_deref(),
+        Some("prony: `--vus` of k6: -c N")
     );
     assert_eq!(hint(&["-c", "x", URL]), None);
     assert_eq!(hint(&["--frobnicate", URL]), None);

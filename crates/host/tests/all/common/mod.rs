@@ -117,7 +117,7 @@ pub fn talk_in(address: SocketAddr, parts: &[&[u8]]) -> Option<String> {
     let mut stream = TcpStream::connect(address).expect("a connection");
     stream.set_nodelay(true).expect("no delay");
     stream
-        .set_read_timeout(Some(Duration::from_secs(20)))
+        .set_read_timeout(Some(Duration::from_secs(60)))
         .expect("a limit");
     for part in parts {
         stream.write_all(part).expect("the server reads");

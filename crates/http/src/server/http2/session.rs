@@ -12,8 +12,8 @@ use std::rc::Rc;
 
 use prony_base::Instant;
 use prony_wire::http2::{
-    FRAME_BYTES, FRAME_HEAD_BYTES, FieldDecoder, FrameHead, ListSize, PREFACE, WINDOW_AT_FIRST,
-    WINDOW_MAX, code, flag, kind, put_setting, setting, unpadded,
+    FRAME_BYTES, FieldDecoder, FrameHead, ListSize, PREFACE, WINDOW_AT_FIRST, WINDOW_MAX, code,
+    flag, kind, put_setting, setting, unpadded,
 };
 
 use super::exchange::Http2Exchange;
@@ -255,21 +255,9 @@ impl Http2Session {
 
     /// Takes the header of the next frame; false where more bytes are needed.
     fn take_head(&mut self, bytes: &mut &[u8]) -> Result<bool, Fatal> {
-        let mut copy = [0; FRAME_HEAD_BYTES];
-        if let (true, Some((head, rest))) = (self.part.is_empty(), bytes.split_first_chunk()) {
-            copy = *head;
-            *bytes = rest;
-        } else {
-            let count = (FRAME_HEAD_BYTES - self.part.len()).min(bytes.len());
-            self.part.extend_from_slice(&bytes[..count]);
-            *bytes = &bytes[count..];
-            if self.part.len() < FRAME_HEAD_BYTES {
-                return Ok(false);
-            }
-            copy.copy_from_slice(&self.part);
-            self.part.clear();
-        }
-        let frame = FrameHead::read(copy);
+        let Some(frame) = FrameHead::take(&mut self.part, bytes) else {
+            return Ok(false);
+        };
         if !self.has_settings && (frame.kind != kind::SETTINGS || frame.has(flag::ACK)) {
             return Err(fatal(
                 code::PROTOCOL_ERROR,

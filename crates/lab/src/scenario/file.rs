@@ -1,0 +1,91 @@
+//! A scenario as its file has it.
+
+use prony_load::prepare::{RequestError, RequestParts, prepare};
+use prony_record::{PreparedRequest, ScenarioFlow, ScenarioSpec, ScenarioStep};
+
+/// Yields the value of a variable of the environment.
+pub type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// A scenario as its file has it, checked.
+#[derive(Debug)]
+pub struct ScenarioFile {
+    /// Where its requests go, where it says so: without a path.
+    pub url: Option<String>,
+    /// What users may do.
+    pub flows: Vec<FileFlow>,
+}
+
+/// A course of steps.
+#[derive(Debug)]
+pub struct FileFlow {
+    /// Its name.
+    pub name: String,
+    /// How often it is drawn beside the others.
+    pub weight: u32,
+    /// Its steps.
+    pub steps: Vec<FileStep>,
+}
+
+/// A step: its request in parts, and what is done with the answer.
+#[derive(Debug)]
+pub struct FileStep {
+    /// What is done with the answer.
+    pub step: ScenarioStep,
+    pub(super) method: String,
+    pub(super) path: String,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: String,
+    pub(super) expected_body: Option<String>,
+}
+
+impl ScenarioFile {
+    /// What users do, without the requests.
+    pub fn spec(&self) -> ScenarioSpec {
+        let flow = |flow: &FileFlow| ScenarioFlow {
+            name: flow.name.clone(),
+            weight: flow.weight,
+            steps: flow.steps.iter().map(|of| of.step.clone()).collect(),
+        };
+        ScenarioSpec {
+            flows: self.flows.iter().map(flow).collect(),
+        }
+    }
+
+    /// The requests of all steps, one flow after the other, to a server whose `Host` is `authority`. Headers of `typed` come in place
+    /// of theirs.
+    ///
+    /// # Errors
+    /// One of `typed` cannot be sent.
+    pub fn requests(
+        &self,
+        authority: &str,
+        typed: &[(String, String)],
+    ) -> Result<Vec<PreparedRequest>, RequestError> {
+        let steps = self.flows.iter().flat_map(|flow| &flow.steps);
+        steps.map(|step| step.request(authority, typed)).collect()
+    }
+}
+
+impl FileStep {
+    /// Its request.
+    ///
+    /// # Errors
+    /// It cannot be sent.
+    pub(super) fn request(
+        &self,
+        authority: &str,
+        typed: &[(String, String)],
+    ) -> Result<PreparedRequest, RequestError> {
+        let is_typed = |name: &str| typed.iter().any(|(of, _)| of.eq_ignore_ascii_case(name));
+        let own = self.headers.iter().filter(|(name, _)| !is_typed(name));
+        let headers: Vec<_> = own.chain(typed).cloned().collect();
+        let parts = RequestParts {
+            method: &self.method,
+            path: &self.path,
+            authority,
+            headers: &headers,
+            body: self.body.as_bytes(),
+        };
+        prepare(&parts, self.expected_body.as_deref().map(str::as_bytes))
+    }
+}

@@ -1,0 +1,49 @@
+//! The file of a scenario: users that do steps, as `prony load --scenario FILE` takes it. One TOML file; what is wrong with it is said with
+//! its place. Its keys: docs/scenarios.md.
+//!
+//! Not for: doing it (`prony-load`).
+
+mod file;
+mod read;
+mod step;
+
+use std::path::Path;
+
+use crate::diagnosis::Diagnoses;
+use crate::experiment::Origin;
+use crate::experiment::fields::read_file;
+
+pub use file::{FileFlow, FileStep, ScenarioFile, Variables};
+
+impl ScenarioFile {
+    /// Reads and checks the file at `path`; `{env:NAME}` in it is replaced by what `variables` has. `has_data`: other names may be
+    /// columns of a data file.
+    ///
+    /// # Errors
+    /// All that is wrong with it, with its place.
+    pub fn load(
+        path: &Path,
+        variables: Variables<'_>,
+        has_data: bool,
+    ) -> Result<ScenarioFile, Diagnoses> {
+        let (text, origin) = read_file(path)?;
+        ScenarioFile::parse(&text, &origin, variables, has_data)
+    }
+
+    /// Checks the text of a scenario. Pure; all problems are reported together.
+    ///
+    /// # Errors
+    /// All that is wrong with it, with its place.
+    pub fn parse(
+        text: &str,
+        origin: &Origin,
+        variables: Variables<'_>,
+        has_data: bool,
+    ) -> Result<ScenarioFile, Diagnoses> {
+        read::scenario(text, variables, has_data)
+            .map_err(|problems| Diagnoses::new(&origin.path, text, problems))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,315 @@
+//! What the generator of a trial sends: the requests of a workload as bytes, from its one request or from its source, whose files
+//! must be those that were planned.
+//!
+//! Not for: answers ([`crate::verify`]), or reading an experiment.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+
+use prony_load::prepare::{LoadUrl, RequestParts, basic, prepare};
+use prony_load::requests::{
+    ListError, ListedContext, ListedRequest, RequestFormat, RequestList, from_environment, read,
+};
+use prony_load::{first_requests, has_fields};
+use prony_record::{
+    LoadData, LoadSpec, PlannedSource, PlannedWorkload, PreparedRequest, RequestOrder, SourceFile,
+};
+use sha2::{Digest, Sha256};
+
+use crate::exchange;
+use crate::sums::HexOf;
+
+/// Bytes that all requests of a workload may have together: the generator of each trial is sent them.
+const BYTES_MAX: u64 = 128 << 20;
+/// Bytes of a file that are hashed, or that its format is recognised by, at a time.
+const BUFFER_BYTES: usize = 64 << 10;
+/// Requests that a server is asked before it is measured, at most.
+pub const VERIFIED_MAX: usize = 256;
+/// And at least, where they differ each time.
+const VERIFIED_MIN: usize = 5;
+
+/// What is sent, resolved.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SentSource {
+    /// The requests, each once.
+    pub requests: Vec<PreparedRequest>,
+    /// Their order.
+    pub order: RequestOrder,
+    /// It by places, of a log.
+    pub sequence: Vec<u32>,
+    /// Whether they have fields.
+    pub has_fields: bool,
+    /// The data file.
+    pub data: Option<LoadData>,
+    /// Whether connections keep cookies.
+    pub cookies: bool,
+    /// Format of the file, where they are from one.
+    pub format: String,
+    /// Files that are bodies of requests.
+    pub bodies: Vec<SourceFile>,
+    /// Of a log: lines that are no requests, and the first of them.
+    pub left_out: Option<(u64, u64)>,
+    /// Of a log: requests whose bodies it does not have.
+    pub without_body: u64,
+}
+
+impl SentSource {
+    /// Puts it into the load of a trial.
+    pub fn into_spec(self, spec: LoadSpec) -> LoadSpec {
+        LoadSpec {
+            requests: self.requests,
+            order: self.order,
+            sequence: self.sequence,
+            has_fields: self.has_fields,
+            data: self.data,
+            cookies: self.cookies,
+            ..spec
+        }
+    }
+}
+
+/// What `workload` sends to the server that is called `authority`.
+///
+/// # Errors
+/// A file cannot be read, or is not the one that was planned.
+pub fn of(workload: &PlannedWorkload, authority: &str, seed: u64) -> Result<SentSource, String> {
+    match &workload.source {
+        None => Ok(SentSource {
+            requests: exchange::variants(workload, authority, seed),
+            ..SentSource::default()
+        }),
+        Some(source) => {
+            let data = source.data.iter().chain(&source.file);
+            for file in data {
+                unchanged(source, file)?;
+            }
+            let sent = of_source(source, workload.expect_body.as_deref(), authority)?;
+            if sent.bodies != source.bodies {
+                return Err("a file with the body of a request is not the one that was planned: it was changed".to_owned());
+            }
+            Ok(sent)
+        }
+    }
+}
+
+/// The requests that a server is asked one by one before it is measured: each once where they are not too many, in the order of
+/// their list whatever their weights, with their fields filled in. Values that are drawn are others than those of the load.
+///
+/// # Errors
+/// Those of [`of`].
+pub fn to_verify(sent: &SentSource, seed: u64) -> Result<Vec<PreparedRequest>, String> {
+    let spec = SentSource {
+        order: RequestOrder::InTurn,
+        sequence: Vec::new(),
+        ..sent.clone()
+    }
+    .into_spec(LoadSpec {
+        seed: !seed,
+        threads: 1,
+        ..LoadSpec::default()
+    });
+    let count = spec.requests.len();
+    let least = if sent.has_fields { VERIFIED_MIN } else { 1 };
+    first_requests(&spec, count.clamp(least, VERIFIED_MAX.max(least)))
+}
+
+/// What a source sends, with the files as they are.
+///
+/// # Errors
+/// A file cannot be read, or a request cannot be sent as it is written.
+pub fn of_source(
+    source: &PlannedSource,
+    expected: Option<&str>,
+    authority: &str,
+) -> Result<SentSource, String> {
+    let mut sent = match &source.file {
+        None => of_list(source, expected, authority)?,
+        Some(file) => of_file(source, file, expected, authority)?,
+    };
+    let bytes: u64 = sent.requests.iter().map(|one| one.bytes.len() as u64).sum();
+    if bytes > BYTES_MAX {
+        return Err(format!(
+            "its requests have {bytes} bytes together; the generator of a trial takes {BYTES_MAX} (prony load takes more)"
+        ));
+    }
+    sent.has_fields |= source.data.is_some();
+    sent.order = source.order;
+    sent.cookies = source.cookies;
+    sent.data = source.data.as_ref().map(|file| LoadData {
+        path: Path::new(&source.dir).join(&file.path),
+        order: source.data_order,
+    });
+    Ok(sent)
+}
+
+/// `Authorization`, where there is any.
+fn authorization(source: &PlannedSource) -> Result<Option<(String, String)>, String> {
+    let filled = |text: &str| from_environment(text).map_err(|error| error.to_string());
+    let value = match (source.user.as_str(), source.bearer.as_str()) {
+        ("", "") => return Ok(None),
+        ("", token) => format!("Bearer {}", filled(token)?),
+        (user, _) => basic(&filled(user)?),
+    };
+    Ok(Some(("Authorization".to_owned(), value)))
+}
+
+fn of_list(
+    source: &PlannedSource,
+    expected: Option<&str>,
+    authority: &str,
+) -> Result<SentSource, String> {
+    let mut sent = SentSource::default();
+    let authorization = authorization(source)?;
+    let filled = |text: &str| from_environment(text).map_err(|error| error.to_string());
+    for one in &source.requests {
+        let mut headers = Vec::new();
+        for (name, value) in &one.request.headers {
+            headers.push((name.clone(), filled(value)?));
+        }
+        let is_given = headers
+            .iter()
+            .any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+        if is_given && authorization.is_some() {
+            return Err(
+                "Authorization is given twice: as a header, and by `user` or `bearer`".to_owned(),
+            );
+        }
+        headers.extend(authorization.clone());
+        let body = filled(&one.request.body)?;
+        let parts = RequestParts {
+            method: &one.request.method,
+            path: &filled(&one.request.path)?,
+            authority,
+            headers: &headers,
+            body: body.as_bytes(),
+        };
+        let prepared = prepare(&parts, expected.map(str::as_bytes));
+        let mut prepared = prepared.map_err(|error| error.to_string())?;
+        prepared.weight = one.weight;
+        sent.has_fields |= has_fields(&prepared.bytes, &[]);
+        sent.requests.push(prepared);
+    }
+    Ok(sent)
+}
+
+fn of_file(
+    source: &PlannedSource,
+    file: &SourceFile,
+    expected: Option<&str>,
+    authority: &str,
+) -> Result<SentSource, String> {
+    let path = Path::new(&source.dir).join(&file.path);
+    let (format, list) = listed(&path, &source.format)?;
+    let base =
+        LoadUrl::parse(&format!("http://{authority}/")).map_err(|error| error.to_string())?;
+    let mut headers = Vec::new();
+    for (name, value) in &source.headers {
+        let value = from_environment(value).map_err(|error| error.to_string())?;
+        headers.push((name.clone(), value));
+    }
+    headers.extend(authorization(source)?);
+    let mut context = ListedContext {
+        folder: path.parent().unwrap_or(Path::new("")).to_owned(),
+        base: Some(&base),
+        headers: &headers,
+        keeps_cookies: source.cookies,
+        expected: expected.map(str::as_bytes),
+        ..ListedContext::default()
+    };
+    let at = |one: &ListedRequest| match format {
+        RequestFormat::Har => format!("{}, entry {}", file.path, one.line),
+        _ => format!("{}:{}", file.path, one.line),
+    };
+    let mut sent = SentSource {
+        sequence: list.sequence,
+        left_out: list.left_out,
+        without_body: list.without_body,
+        format: format.name().to_owned(),
+        ..SentSource::default()
+    };
+    for one in &list.requests {
+        let prepared = context.prepared(one, format);
+        let (_, prepared) = prepared.map_err(|error| format!("{}: {error}", at(one)))?;
+        sent.has_fields |= has_fields(&prepared.bytes, &[]);
+        sent.requests.push(prepared);
+    }
+    let bodies = context.bodies.iter();
+    sent.bodies = bodies
+        .map(|(name, bytes)| SourceFile {
+            path: name.clone(),
+            sha256: format!("{:x}", HexOf(&Sha256::digest(bytes))),
+        })
+        .collect();
+    Ok(sent)
+}
+
+/// The requests of a file, in the format that is named or else recognised.
+fn listed(path: &Path, format: &str) -> Result<(RequestFormat, RequestList), String> {
+    let cannot =
+        |error: io::Error| format!("cannot read the requests from {}: {error}", path.display());
+    let format = match format {
+        "" => None,
+        format => Some(format.parse::<RequestFormat>()?),
+    };
+    let mut reader = BufReader::with_capacity(BUFFER_BYTES, File::open(path).map_err(cannot)?);
+    read(&mut reader, format).map_err(|error| match (error.line(), error) {
+        (_, ListError::Read(error)) => cannot(error),
+        (Some(line), error) => format!("{}:{line}: {error}", path.display()),
+        (None, error) => format!("{}: {error}", path.display()),
+    })
+}
+
+/// The texts of a source in which `{env:NAME}` may stand.
+pub fn texts(source: &PlannedSource) -> Vec<String> {
+    let mut texts = vec![source.user.clone(), source.bearer.clone()];
+    texts.extend(source.headers.iter().map(|(_, value)| value.clone()));
+    for one in &source.requests {
+        let request = &one.request;
+        texts.extend([request.path.clone(), request.body.clone()]);
+        texts.extend(request.headers.iter().map(|(_, value)| value.clone()));
+    }
+    let Some(file) = &source.file else {
+        return texts;
+    };
+    let path = Path::new(&source.dir).join(&file.path);
+    // What cannot be read is reported by whoever needs the requests.
+    if let Ok((format, list)) = listed(&path, &source.format)
+        && format.has_fields()
+    {
+        for one in list.requests {
+            texts.push(one.url);
+            texts.extend(one.headers.into_iter().map(|(_, value)| value));
+        }
+    }
+    texts
+}
+
+/// SHA-256 of a file, in hexadecimal.
+///
+/// # Errors
+/// It cannot be read.
+pub fn sha256_of(path: &Path) -> Result<String, String> {
+    let cannot = |error: io::Error| format!("cannot read {}: {error}", path.display());
+    let mut file = File::open(path).map_err(cannot)?;
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; BUFFER_BYTES];
+    loop {
+        match file.read(&mut buffer).map_err(cannot)? {
+            0 => return Ok(format!("{:x}", HexOf(&hash.finalize()))),
+            count => hash.update(&buffer[..count]),
+        }
+    }
+}
+
+/// Checks that a file is the one that was planned.
+fn unchanged(source: &PlannedSource, file: &SourceFile) -> Result<(), String> {
+    let now = sha256_of(&Path::new(&source.dir).join(&file.path))?;
+    if now == file.sha256 {
+        return Ok(());
+    }
+    Err(format!(
+        "{} is not the file that was planned: it was changed since the run began",
+        file.path
+    ))
+}
