@@ -8,7 +8,9 @@
 use std::ffi::{CString, c_int, c_void};
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{
+    AtomicPtr, AtomicU64, Ordering::Relaxed, Ordering::Release, Ordering::SeqCst,
+};
 
 use mlua::ffi::{self, lua_Alloc, lua_Debug, lua_State};
 
@@ -55,12 +57,10 @@ impl Pulse {
         }
     }
 
-    fn begins(&self) {
-        self.count.fetch_add(1, SeqCst);
-    }
-
-    fn returned(&self) {
-        self.count.fetch_add(1, SeqCst);
+    /// A call begins, or has returned. Only the thread that uses the state says so.
+    fn turns(&self) {
+        let count = self.count.load(Relaxed);
+        self.count.store(count + 1, Release);
     }
 
     fn is_ending(&self) -> bool {
@@ -385,9 +385,9 @@ impl LuaState {
     }
 
     fn watched(&self, call: impl FnOnce() -> c_int) -> Result<(), String> {
-        self.pulse.begins();
+        self.pulse.turns();
         let status = call();
-        self.pulse.returned();
+        self.pulse.turns();
         // SAFETY: no call runs that would change it.
         match status {
             ffi::LUA_OK if unsafe { (*self.account).end.is_none() } => Ok(()),

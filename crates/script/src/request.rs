@@ -1,6 +1,5 @@
 //! What `request()` returned, taken apart: one request of HTTP/1.1, or several one after the other.
 
-use memchr::memmem;
 use prony_wire::Method;
 
 /// One request in a text.
@@ -19,38 +18,33 @@ pub struct FoundRequest {
 /// # Errors
 /// Why there is none, in words.
 pub fn first(bytes: &[u8]) -> Result<FoundRequest, &'static str> {
-    let end = memmem::find(bytes, b"\r\n\r\n").ok_or("it has no empty line after its headers")?;
-    let mut lines = bytes[..end].split(|&byte| byte == b'\n');
-    let line = lines.next().unwrap_or_default();
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
-    let mut words = line.split(|&byte| byte == b' ');
-    let (method, path, version) = (words.next(), words.next(), words.next());
-    let is_line = matches!(version, Some(b"HTTP/1.1" | b"HTTP/1.0"))
-        && words.next().is_none()
-        && path.is_some_and(|path| !path.is_empty());
-    let method = method.and_then(|method| std::str::from_utf8(method).ok());
-    let method = method.and_then(Method::from_name).filter(|_| is_line);
-    let method = method.ok_or("its first line is not `METHOD PATH HTTP/1.1`")?;
+    let mut rest = bytes;
+    let method = line(&mut rest).and_then(method_of);
     let (mut body, mut closes) = (0, false);
-    for line in lines {
-        let colon = memchr::memchr(b':', line).ok_or("a header line of it has no colon")?;
-        let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
-        match name.first().map(u8::to_ascii_lowercase) {
-            Some(b'c') if name.eq_ignore_ascii_case(b"content-length") => {
-                let text = std::str::from_utf8(value).ok();
-                let length = text.and_then(|text| text.parse::<usize>().ok());
-                body = length.ok_or("its Content-Length is no number")?;
+    loop {
+        let line = line(&mut rest).ok_or("it has no empty line after its headers")?;
+        if line.is_empty() {
+            break;
+        }
+        match line[0].to_ascii_lowercase() {
+            b'c' => {
+                let (name, value) = field(line)?;
+                if name.eq_ignore_ascii_case(b"content-length") {
+                    let text = std::str::from_utf8(value).ok();
+                    let length = text.and_then(|text| text.parse::<usize>().ok());
+                    body = length.ok_or("its Content-Length is no number")?;
+                }
+                closes |= name.eq_ignore_ascii_case(b"connection")
+                    && value.eq_ignore_ascii_case(b"close");
             }
-            Some(b'c') if name.eq_ignore_ascii_case(b"connection") => {
-                closes |= value.eq_ignore_ascii_case(b"close");
-            }
-            Some(b't') if name.eq_ignore_ascii_case(b"transfer-encoding") => {
+            b't' if field(line)?.0.eq_ignore_ascii_case(b"transfer-encoding") => {
                 return Err("it has a Transfer-Encoding: give the body with a Content-Length");
             }
-            _ => {}
+            _ => _ = field(line)?,
         }
     }
-    let length = (end + 4).saturating_add(body);
+    let method = method.ok_or("its first line is not `METHOD PATH HTTP/1.1`")?;
+    let length = (bytes.len() - rest.len()).saturating_add(body);
     if length > bytes.len() {
         return Err("its body is shorter than its Content-Length");
     }
@@ -59,6 +53,28 @@ pub fn first(bytes: &[u8]) -> Result<FoundRequest, &'static str> {
         length,
         closes,
     })
+}
+
+/// Takes the next line, without its end.
+fn line<'b>(rest: &mut &'b [u8]) -> Option<&'b [u8]> {
+    let end = memchr::memchr(b'\n', rest)?;
+    let line = &rest[..end];
+    *rest = &rest[end + 1..];
+    Some(line.strip_suffix(b"\r").unwrap_or(line))
+}
+
+fn method_of(line: &[u8]) -> Option<Method> {
+    let mut words = line.split(|&byte| byte == b' ');
+    let (method, path, version) = (words.next()?, words.next()?, words.next()?);
+    let is_line =
+        matches!(version, b"HTTP/1.1" | b"HTTP/1.0") && words.next().is_none() && !path.is_empty();
+    let method = std::str::from_utf8(method).ok().filter(|_| is_line)?;
+    Method::from_name(method)
+}
+
+fn field(line: &[u8]) -> Result<(&[u8], &[u8]), &'static str> {
+    let colon = memchr::memchr(b':', line).ok_or("a header line of it has no colon")?;
+    Ok((&line[..colon], line[colon + 1..].trim_ascii()))
 }
 
 #[cfg(test)]
@@ -85,6 +101,7 @@ mod tests {
         for (text, why) in [
             ("", "empty line"),
             ("5", "empty line"),
+            ("GET / HTTP/1.1\r\nA: b\r\n", "empty line"),
             ("GET / HTTP/1.1\r\n", "empty line"),
             ("GET /\r\n\r\n", "first line"),
             ("GET / x HTTP/1.1\r\n\r\n", "first line"),
