@@ -19,7 +19,7 @@ use crate::Streams;
 pub struct ScriptWords {
     /// Run this Lua script of wrk's: setup, init, delay, request, response, done. HTTP/1.1 only
     #[arg(short = 's', long, value_name = "FILE", conflicts_with_all = ["requests_file", "data", "order", "find_max", "pipeline", "http2",
-        "cookies", "expect_continue", "chunked", "http10", "proxy"])]
+        "cookies", "expect_continue", "chunked", "http10", "proxy", "scenario", "print_request", "debug"])]
     pub script: Option<PathBuf>,
     /// Longest time that one call into the script may take
     #[arg(long, value_name = "T", default_value = "10s", requires = "script", value_parser = duration::parse_positive)]
@@ -40,6 +40,9 @@ pub fn prepare(words: &LoadWords, spec: &mut LoadSpec) -> anyhow::Result<Option<
     let [text] = &words.urls[..] else {
         bail!("--script takes one URL: the script says what else is requested");
     };
+    if spec.has_fields {
+        bail!("fields such as `{{counter}}` are not filled in where a script writes the requests");
+    }
     let url = LoadUrl::parse(text)?;
     let first = spec.requests.first().context("a URL makes a request")?;
     let (headers, body) = taken_apart(&first.bytes);

@@ -50,6 +50,10 @@ pub struct Translation {
     pub session_tickets: bool,
     /// Sessions of TLS are not resumed.
     pub no_resumption: bool,
+    /// A script of wrk's.
+    pub script: Option<String>,
+    /// What its `init` is given.
+    pub script_args: Vec<String>,
 }
 
 /// Where a tool waits for ever, this long.
@@ -227,10 +231,17 @@ impl Translation {
             words.extend(is_set.then(|| flag.to_owned()));
         }
         words.extend(self.words);
+        if let Some(script) = self.script {
+            words.extend(["--script".to_owned(), script]);
+        }
         if let Some(file) = self.requests_file {
             words.extend(["--requests-file".to_owned(), file]);
         }
         words.extend(urls);
+        if !self.script_args.is_empty() {
+            words.push("--".to_owned());
+            words.extend(self.script_args);
+        }
         Ok(words)
     }
 }
