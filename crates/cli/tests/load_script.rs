@@ -200,9 +200,9 @@ local threads = {}
 function setup(thread)
    threads[#threads + 1] = thread
    thread:set('id', #threads)
-   thread:set('plan', { last = 5, words = { 'x', true, 1.5 } })
+   thread:set('plan', { last = 5 })
 end
-function init() made, answered = 0, 0 assert(plan.words[2] == true and plan.words[3] == 1.5) end
+function init() made, answered = 0, 0 end
 function request() made = made + 1 return wrk.format(nil, '/thread/' .. id .. '/' .. (wrk.thread:get('answered') + 1)) end
 function response() answered = answered + 1 if answered == plan.last then wrk.thread:stop() end end
 function done(summary, latency, requests)
@@ -257,7 +257,7 @@ end",
         threads: "1",
         args: &["no", "ne"],
         asked: || vec![format!("GET /none HTTP/1.1 {PLAIN} "); 10],
-        printed: &["csv:10,670,0,0,0,10,0", "csv:10"],
+        printed: &["csv:10,640,0,0,0,10,0", "csv:10"],
     },
 ];
 
@@ -393,7 +393,7 @@ const AT_THE_START: &[(&str, &str, &str)] = &[
     ),
     (
         "loop-init",
-        "function init() while true do pcall(init) end end",
+        "function init() while true do pcall(error) end end",
         "in init(): x.lua:1: it did not return in time",
     ),
     (
@@ -440,7 +440,7 @@ const IN_THE_RUN: &[(&str, &str, &str, (u64, u64), &str)] = &[
         "request",
         "pcall(os.exit, 3)",
         (3, 3),
-        "request(), which ended the run: x.lua:3: it called os.exit(3)",
+        "request(), which ended the run: x.lua:4: it called os.exit(3)",
     ),
     (
         "loop",
@@ -572,7 +572,14 @@ const IN_THE_RUN: &[(&str, &str, &str, (u64, u64), &str)] = &[
 
 #[test]
 fn a_script_that_fails_in_the_run_ends_it_and_what_was_measured_is_printed() {
-    let one = |&(name, call, does, (sent, completed), why): &_| {
+    type Case = (
+        &'static str,
+        &'static str,
+        &'static str,
+        (u64, u64),
+        &'static str,
+    );
+    let one = |&(name, call, does, (sent, completed), why): &Case| {
         let usual = match call {
             "request" => "return wrk.format()",
             _ => "return 0",
@@ -643,13 +650,18 @@ fn a_failing_done_fails_the_run_after_its_figures() {
 fn a_failure_ends_threads_that_wait() {
     let script = "
 local number = 0
-function setup(thread) number = number + 1 thread:set('id', number) end
+function setup(thread)
+   number = number + 1
+   thread:set('id', number)
+   thread:set('plan', { words = { 'x', true, 1.5 } })
+end
+function init() assert(plan.words[1] == 'x' and plan.words[2] == true and plan.words[3] == 1.5) end
 function delay() if id == 1 then return 3600000 end return 0 end
 function response() error('enough') end";
     let server = LogServer::start();
     let output = failing(&server, "idle", script, &["-t2", "-c2"]);
     let out = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{out}");
-    assert!(out.contains("x.lua failed in response(), which ended the run: x.lua:5: enough"));
+    assert!(out.contains("x.lua failed in response(), which ended the run: x.lua:10: enough"));
     assert!(out.contains("sent 1 = completed 0 + failed 1"), "{out}");
 }

@@ -176,7 +176,7 @@ impl Scripted {
             thread.wish.stopped.store(false, Relaxed);
         }
         // Printed before what this program prints.
-        let _ = main.call("flush", &[]);
+        machine::flush();
         Ok(Scripted {
             main: Mutex::new(main),
             threads,
@@ -214,11 +214,8 @@ impl Scripted {
     /// # Errors
     /// It failed: what is wrong, with file and line.
     pub fn done(&self, result: &LoadResult) -> Result<(), String> {
-        // What threads have printed comes first.
-        for thread in &*lock(&self.threads) {
-            let _ = lock(&thread.lua).call("flush", &[]);
-        }
         let done = lock(&self.main).call("done", &figures::of(result));
+        machine::flush();
         done.map(|_| ())
             .map_err(|why| format!("{} failed in done(): {why}", self.name))
     }
@@ -242,7 +239,6 @@ fn begin(
         let plan = source::plan(lua).map_err(|why| failed("request()", &why))?;
         let _ = run.plan.set(plan);
     }
-    let _ = lua.call("flush", &[]);
     Ok(())
 }
 

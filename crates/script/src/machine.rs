@@ -16,6 +16,16 @@ use mlua::ffi::{self, lua_Alloc, lua_Debug, lua_State};
 
 use crate::value::{LuaValue, bytes, push, read};
 
+unsafe extern "C" {
+    /// Of the C library, by whose streams scripts print.
+    safe fn fflush(stream: *mut c_void) -> c_int;
+}
+
+/// Has all that scripts have printed so far written.
+pub fn flush() {
+    fflush(ptr::null_mut());
+}
+
 /// What scripts ask of this program, by name.
 pub type Native = Box<dyn Fn(&str, &[LuaValue]) -> Result<LuaValue, String> + Send>;
 
