@@ -63,11 +63,12 @@ pub fn run(words: &LoadWords, streams: &mut Streams<'_>) -> anyhow::Result<Endin
     if let Some(crowded) = crowded(words.threads) {
         writeln!(streams.err, "prony: {crowded}")?;
     }
-    let scripted = script::prepare(words, &mut spec)?;
     if let Some(objective) = &words.find_max {
         return find_max::run(&spec, objective, words.json.as_deref(), streams);
     }
     let to_stdout = words.json.as_deref() == Some(Path::new("-"));
+    let flags = (to_stdout, words.yes_i_own_this_host);
+    let scripted = script::prepare(&words.script, &words.urls, flags, &mut spec)?;
     let outputs = Outputs::open(&words.outputs, &spec, streams.err)?;
     if !to_stdout {
         write!(streams.out, "{}", summary::heading(&spec))?;

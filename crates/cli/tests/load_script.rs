@@ -425,9 +425,17 @@ fn a_script_that_fails_at_the_start_is_a_usage_error_with_its_line() {
     assert_eq!(server.asked(), [""; 0]);
 }
 
+type Case = (
+    &'static str,
+    &'static str,
+    &'static str,
+    (u64, u64),
+    &'static str,
+);
+
 /// Scripts that go wrong after three answers: the name of a function that is called for each request, what it then does, how many
 /// requests were sent and how many of them are completed, and what is said.
-const IN_THE_RUN: &[(&str, &str, &str, (u64, u64), &str)] = &[
+const IN_THE_RUN: &[Case] = &[
     (
         "error",
         "request",

@@ -250,9 +250,7 @@ fn run_as(
                     one_thread(spec, thread_spec.clone(), source_of, said, shared)
                 };
                 let named = thread::Builder::new().name(format!("load-{}", thread_spec.thread));
-                named
-                    .spawn_scoped(scope, body)
-                    .map_err(|error| LoadError::Spec(format!("no thread: {error}")))
+                named.spawn_scoped(scope, body).map_err(no_thread)
             })
             .collect::<Result<_, _>>()?;
         drop((said, turn_over));
@@ -293,6 +291,10 @@ fn run_as(
             interrupted,
         })
     })
+}
+
+fn no_thread(error: std::io::Error) -> LoadError {
+    LoadError::Spec(format!("no thread: {error}"))
 }
 
 /// What puts the seconds of all threads together, where the observer wants them.

@@ -9,7 +9,7 @@
 //! - [`Scripted`]: a script that was set up: the [`ThreadSources`] of one run.
 //! - [`ScriptSettings`]: what it is given.
 //! - `LuaState`: one state of Lua; with `value`, the only code here that is `unsafe`.
-//! - `Watch`: what ends calls that do not return.
+//! - `CallWatch`: what ends calls that do not return.
 //!
 //! # Invariants
 //! - A state is used by one thread at a time: behind a lock, which in a run nobody else takes.
@@ -36,7 +36,7 @@ use follow::ScriptFollowers;
 use machine::LuaState;
 use source::{ScriptPlan, ScriptSource};
 use value::LuaValue;
-use watch::Watch;
+use watch::CallWatch;
 
 /// The first byte of a compiled chunk, which can do what no text can.
 const COMPILED: u8 = 0x1b;
@@ -122,7 +122,7 @@ pub struct Scripted {
     run: Arc<ScriptRun>,
     name: String,
     /// Ends with the script.
-    _watch: Watch,
+    _watch: CallWatch,
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -143,7 +143,7 @@ impl Scripted {
                 "the script {name} is compiled: give its text, which errors can name lines of"
             ));
         }
-        let watch = Watch::new(settings.call_max, name.clone());
+        let watch = CallWatch::new(settings.call_max, name.clone());
         let make = |native| -> Result<LuaState, String> {
             let mut lua = LuaState::new(settings.memory_max, native, &given(settings))?;
             watch.over(lua.pulse());

@@ -399,8 +399,9 @@ impl LuaState {
         let status = call();
         self.pulse.turns();
         // SAFETY: no call runs that would change it.
+        let has_ended = unsafe { (*self.account).end.is_some() };
         match status {
-            ffi::LUA_OK if unsafe { (*self.account).end.is_none() } => Ok(()),
+            ffi::LUA_OK if !has_ended => Ok(()),
             _ => Err(self.failure(status)),
         }
     }

@@ -13,17 +13,17 @@ const GRACE: Duration = Duration::from_millis(500);
 
 /// Watches calls on a thread of its own: one that takes longer than it may is ended. Where that cannot be, since it waits in a
 /// function of C, the process is: that is better than one that never ends.
-pub struct Watch {
+pub struct CallWatch {
     pulses: Option<mpsc::Sender<Arc<Pulse>>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Watch {
+impl CallWatch {
     /// Watches calls into the script of this name.
-    pub fn new(longest: Duration, name: String) -> Watch {
+    pub fn new(longest: Duration, name: String) -> CallWatch {
         let (send, receive) = mpsc::channel();
         let body = move || watch(longest, &name, &receive);
-        Watch {
+        CallWatch {
             pulses: Some(send),
             thread: Some(thread::spawn(body)),
         }
@@ -37,7 +37,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for CallWatch {
     fn drop(&mut self) {
         self.pulses = None;
         if let Some(thread) = self.thread.take() {

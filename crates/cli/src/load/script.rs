@@ -1,6 +1,6 @@
 //! `prony load -s FILE`: a Lua script of wrk's.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
@@ -10,7 +10,6 @@ use prony_load::prepare::LoadUrl;
 use prony_load::{LoadError, LoadInterval, LoadResult, LoadSpec, Observer};
 use prony_script::{ScriptSettings, Scripted};
 
-use super::words::LoadWords;
 use crate::Streams;
 
 /// Words about a script.
@@ -33,11 +32,18 @@ pub struct ScriptWords {
 }
 
 /// Sets the script of the words up, if there is one, and gives `spec` what it says of connections.
-pub fn prepare(words: &LoadWords, spec: &mut LoadSpec) -> anyhow::Result<Option<Scripted>> {
-    let Some(file) = &words.script.script else {
+///
+/// `is_quiet`: standard output has something else than what it prints; `is_owned`: it may be load on any host.
+pub fn prepare(
+    words: &ScriptWords,
+    urls: &[String],
+    (is_quiet, is_owned): (bool, bool),
+    spec: &mut LoadSpec,
+) -> anyhow::Result<Option<Scripted>> {
+    let Some(file) = &words.script else {
         return Ok(None);
     };
-    let [text] = &words.urls[..] else {
+    let [text] = urls else {
         bail!("--script takes one URL: the script says what else is requested");
     };
     if spec.has_fields {
@@ -52,7 +58,7 @@ pub fn prepare(words: &LoadWords, spec: &mut LoadSpec) -> anyhow::Result<Option<
         file: file.clone(),
         args: [text]
             .into_iter()
-            .chain(&words.script.script_args)
+            .chain(&words.script_args)
             .cloned()
             .collect(),
         scheme: if url.is_secure { "https" } else { "http" }.to_owned(),
@@ -68,9 +74,9 @@ pub fn prepare(words: &LoadWords, spec: &mut LoadSpec) -> anyhow::Result<Option<
         body,
         threads: spec.threads,
         addresses: addresses.collect::<Result<_, _>>()?,
-        call_max: words.script.script_timeout.into(),
-        memory_max: usize::try_from(words.script.script_memory).unwrap_or(usize::MAX),
-        is_quiet: words.json.as_deref() == Some(Path::new("-")),
+        call_max: words.script_timeout.into(),
+        memory_max: usize::try_from(words.script_memory).unwrap_or(usize::MAX),
+        is_quiet,
     };
     let scripted = Scripted::new(&settings).map_err(|why| anyhow!(why))?;
     let all: Vec<_> = scripted
@@ -78,7 +84,7 @@ pub fn prepare(words: &LoadWords, spec: &mut LoadSpec) -> anyhow::Result<Option<
         .iter()
         .map(std::net::SocketAddr::ip)
         .collect();
-    prony_lab::target::check(&settings.host, &all, words.yes_i_own_this_host)?;
+    prony_lab::target::check(&settings.host, &all, is_owned)?;
     if scripted.depth() > 1 && spec.pace.is_open() {
         bail!(
             "request() returns several requests at once, which cannot start one by one: leave --rate out"
