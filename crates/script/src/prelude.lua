@@ -9,7 +9,6 @@ local concat, length, proxy, meta_of = table.concat, string.len, newproxy, getme
 local wrk = { scheme = given.scheme, host = given.host, port = given.port, method = given.method, path = given.path,
     headers = given.headers, body = given.body }
 _G.wrk, package.loaded.wrk = wrk, wrk
-local stdout = io.stdout
 if given.is_quiet then
     io.stdout = io.stderr
     io.output(io.stderr)
@@ -134,9 +133,7 @@ function own.request() return (request or wrk.request)() end
 function own.delay() return delay() end
 function own.done(summary, latency, requests)
     if type(done) == "function" then done(summary, stats(latency), stats(requests)) end
-    own.flush()
 end
-function own.flush() if io.type(stdout) == "file" then stdout:flush() end end
 function own.handler(wrong)
     local text = type(wrong) == "string" and wrong or "it raised a " .. type(wrong)
     text = text:gsub("^prony:%d+: ", "")
