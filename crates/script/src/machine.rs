@@ -1,7 +1,7 @@
 //! One Lua state with a script in it. Calls go in by name; every one is protected, watched ([`Pulse`]), and limited in memory.
 //!
-//! LuaJIT's compiler is off: a loop that it has compiled never looks at the hook that ends a call. What it would gain, and how that
-//! was measured: `docs/decisions/scripts.md`.
+//! LuaJIT's compiler is off: a loop that it has compiled never looks at the hook that ends a call. Why that is
+//! so and not otherwise: `docs/decisions/scripts.md`.
 //!
 //! Not for: what calls mean, and when they are made.
 
