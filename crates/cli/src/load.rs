@@ -12,6 +12,7 @@ mod live;
 mod outputs;
 mod pace;
 pub mod require;
+mod script;
 mod source_words;
 mod sources;
 mod summary;
@@ -50,7 +51,7 @@ const DURATION: Nanos = Nanos::from_secs(10);
 
 /// Runs `prony load`.
 pub fn run(words: &LoadWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
-    let (spec, notes) = resolve(words)?;
+    let (mut spec, notes) = resolve(words)?;
     for note in notes {
         writeln!(streams.err, "prony: {note}")?;
     }
@@ -67,33 +68,40 @@ pub fn run(words: &LoadWords, streams: &mut Streams<'_>) -> anyhow::Result<Endin
         return find_max::run(&spec, objective, words.json.as_deref(), streams);
     }
     let to_stdout = words.json.as_deref() == Some(Path::new("-"));
+    let flags = (to_stdout, words.yes_i_own_this_host);
+    let scripted = script::prepare(&words.script, &words.urls, flags, &mut spec)?;
     let outputs = Outputs::open(&words.outputs, &spec, streams.err)?;
     if !to_stdout {
         write!(streams.out, "{}", summary::heading(&spec))?;
         streams.out.flush()?;
     }
-    let (outcome, judged, outputs, notes) = watched(words, &spec, outputs)?;
+    let (outcome, judged, outputs, notes) = watched(words, &spec, scripted.as_ref(), outputs)?;
     if let Some(why) = &outcome.fallback {
         writeln!(streams.err, "prony: using epoll, not io_uring: {why}")?;
     }
+    if !to_stdout {
+        write!(streams.out, "{}", summary::text(&outcome, words.latency))?;
+        write!(streams.out, "{}{}", notes.concat(), require::text(&judged))?;
+    }
+    let script_failed = script::end(scripted.as_ref(), &outcome, to_stdout, streams)?;
     let finished = FinishedLoad {
         spec: &spec,
         outcome: &outcome,
         requirements: &judged.requirements,
         stopped: judged.stopped.as_deref(),
+        script_failed: script_failed.as_deref(),
     };
     let mut failures = outputs.finish(&finished);
     failures.extend(write_files(words, &finished, streams));
-    if !to_stdout {
-        write!(streams.out, "{}", summary::text(&outcome, words.latency))?;
-        write!(streams.out, "{}{}", notes.concat(), require::text(&judged))?;
-    }
     let mut failures = failures.into_iter();
     if let Some(first) = failures.next() {
         for further in failures {
             writeln!(streams.err, "prony: {further:#}")?;
         }
         return Err(first);
+    }
+    if script_failed.is_some() {
+        return Ok(Ending::Failed);
     }
     let allow_failures = words.allow_failures || judged.errors_are_judged;
     Ok(judged.ending(ending::of(&outcome, allow_failures)))
@@ -103,13 +111,14 @@ pub fn run(words: &LoadWords, streams: &mut Streams<'_>) -> anyhow::Result<Endin
 fn watched(
     words: &LoadWords,
     spec: &LoadSpec,
+    scripted: Option<&prony_script::Scripted>,
     outputs: Outputs,
 ) -> anyhow::Result<(LoadResult, JudgedLoad, Outputs, Vec<String>)> {
     let interrupted = interruption()?;
     let mut notes = Vec::new();
     let ran = |shown: &mut dyn Observer| {
         let mut watch = LoadWatch::new(shown, &words.judged, outputs);
-        let outcome = prony_load::run(spec, &mut watch);
+        let outcome = script::run(spec, scripted, &mut watch);
         outcome.map(|mut outcome| {
             let (judged, outputs) = watch.judged(&words.judged, &mut outcome);
             (outcome, judged, outputs)

@@ -97,7 +97,8 @@ impl AnswerFaults {
 #[derive(Debug)]
 pub struct Checks {
     checks: Vec<Check>,
-    /// In words, in the order of `checks`, and last the one of time. Of a scenario, those of each step and what it takes.
+    /// In words, in the order of `checks`, then the one of time, and last the follower's. Of a scenario, those of each step and what
+    /// it takes.
     names: Vec<String>,
     /// The number of the first that says why a redirect is not followed; 0: none are.
     first_fault: u16,
@@ -107,6 +108,8 @@ pub struct Checks {
     has_faults: bool,
     /// Of each step, how long its answer may take, and the number of that check. Without a scenario there is one.
     within: Box<[(Nanos, u16)]>,
+    /// Number of the follower's own check, where there is one.
+    followed: Option<u16>,
     failed: Vec<AtomicU64>,
     keep_max: usize,
     kept: Mutex<Vec<FailedAnswer>>,
@@ -121,10 +124,18 @@ impl Checks {
     /// # Errors
     /// What one of them says that it cannot.
     pub fn new(of: &AnswerChecks) -> Result<Arc<Checks>, String> {
-        Checks::compiled(of).map(Arc::new)
+        Checks::followed_as(of, None)
     }
 
-    fn compiled(of: &AnswerChecks) -> Result<Checks, String> {
+    /// [`Checks::new`] with one more, which a follower does and which has this name.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn followed_as(of: &AnswerChecks, name: Option<&str>) -> Result<Arc<Checks>, String> {
+        Checks::compiled(of, name).map(Arc::new)
+    }
+
+    fn compiled(of: &AnswerChecks, name: Option<&str>) -> Result<Checks, String> {
         let mut checks = Vec::new();
         let mut names = Vec::new();
         let mut add = |name: String, check: Check| {
@@ -177,6 +188,8 @@ impl Checks {
             names.push(format!("time up to {within}"));
         }
         let of_time = names.len().saturating_sub(1) as u16;
+        let followed = name.map(|_| names.len() as u16);
+        names.extend(name.map(str::to_owned));
         let mut failed = Vec::new();
         failed.resize_with(names.len(), AtomicU64::default);
         Ok(Checks {
@@ -186,6 +199,7 @@ impl Checks {
             has_faults: false,
             names,
             within: Box::new([(within, of_time)]),
+            followed,
             failed,
             keep_max: of.keep_max as usize,
             kept: Mutex::default(),
@@ -195,12 +209,16 @@ impl Checks {
         })
     }
 
-    /// The same of a load that does more with answers, with the checks that say why that cannot be done.
+    /// [`Checks::followed_as`] of a load that does more with answers, with the checks that say why that cannot be done.
     ///
     /// # Errors
     /// Those of [`Checks::new`].
-    pub fn with_faults(of: &AnswerChecks, faults: AnswerFaults) -> Result<Arc<Checks>, String> {
-        let mut checks = Checks::compiled(of)?;
+    pub fn with_faults(
+        of: &AnswerChecks,
+        name: Option<&str>,
+        faults: AnswerFaults,
+    ) -> Result<Arc<Checks>, String> {
+        let mut checks = Checks::compiled(of, name)?;
         checks.add_faults(faults);
         Ok(Arc::new(checks))
     }
@@ -261,6 +279,7 @@ impl Checks {
             has_faults: false,
             names,
             within: within.into(),
+            followed: None,
             failed,
             keep_max: 0,
             kept: Mutex::default(),
@@ -347,6 +366,11 @@ impl Checks {
         (latency > within).then_some(number)
     }
 
+    /// Number of the follower's check; that of none where it has none.
+    pub fn followed(&self) -> u16 {
+        self.followed.unwrap_or(u16::MAX)
+    }
+
     /// Counts a failure of the window.
     pub fn count(&self, check: u16) {
         if let Some(count) = self.failed.get(usize::from(check)) {
@@ -361,7 +385,13 @@ impl Checks {
             check: name.clone(),
             failed: failed.load(Relaxed),
         };
-        both.map(count).collect()
+        let mut counts: Vec<_> = both.map(count).collect();
+        // The follower's is not one that the user asked for: it is named where it failed.
+        let is_quiet = counts.last().is_some_and(|last| last.failed == 0);
+        if self.followed.is_some() && is_quiet {
+            counts.pop();
+        }
+        counts
     }
 
     /// The answers that were kept.

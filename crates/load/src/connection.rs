@@ -120,10 +120,13 @@ fn follower(thread_spec: &ThreadSpec) -> Option<Box<dyn AnswerFollower>> {
     let checks = thread_spec.checks.as_ref();
     let own: Option<Box<dyn AnswerFollower>> = match (&thread_spec.scenario, checks) {
         (Some(scenario), _) => Some(Box::new(StepFollower::new(scenario))),
-        (None, Some(checks)) => match checks.checker() {
-            Some(checker) => Some(checker),
-            None => None,
-        },
+        (None, Some(checks)) => {
+            let checker = || -> Option<Box<dyn AnswerFollower>> { Some(checks.checker()?) };
+            match &thread_spec.followers {
+                None => checker(),
+                Some(of) => Some(of.follower(thread_spec.thread, checker(), checks.followed())),
+            }
+        }
         (None, None) => None,
     };
     let led: Option<Box<dyn AnswerFollower>> = match (thread_spec.follow_max, checks) {

@@ -409,6 +409,7 @@ mod tests {
             depth: 1,
             cookies: false,
             checks: None,
+            followers: None,
             is_http2: false,
             unix: None,
             tunnel: None,

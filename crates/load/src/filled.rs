@@ -121,6 +121,15 @@ pub struct FilledRequest {
 }
 
 impl FilledRequest {
+    /// A request that is one value as a whole, for HTTP/1.1.
+    pub fn whole() -> FilledRequest {
+        FilledRequest {
+            slots: vec![(Field::Column(0), ValuePlace::Body)],
+            http1: vec![RequestPart::Value(0)],
+            ..FilledRequest::default()
+        }
+    }
+
     /// Compiles a request of HTTP/1.1, as bytes with fields in them.
     ///
     /// # Errors

@@ -1,5 +1,7 @@
 //! What follows an answer as it comes, and says at its end whether it is right. One value for each connection, chosen when it is
-//! opened: the checks of a load, or what a user's steps check and take.
+//! opened: the checks of a load, what a user's steps check and take, or a script.
+
+use std::fmt::Debug;
 
 use prony_wire::Headers;
 
@@ -55,4 +57,16 @@ impl AnswerEnd {
             AnswerEnd::Decoded(is_right, check) => (is_right, check),
         }
     }
+}
+
+/// Makes a follower for each connection of a load.
+pub trait AnswerFollowers: Debug + Send + Sync {
+    /// That of a connection of thread `thread`. It passes the answer on to `checker`, and returns `failed` where the answer fails by
+    /// the follower itself.
+    fn follower(
+        &self,
+        thread: u32,
+        checker: Option<Box<dyn AnswerFollower>>,
+        failed: u16,
+    ) -> Box<dyn AnswerFollower>;
 }

@@ -99,6 +99,7 @@ pub use fields::{
     FieldError, around_fields, check_fields, escaped_text, has_fields, names_in, with_environment,
 };
 pub use find_max::{find_max, find_max_after, longest_length, usual_length};
+pub use follow::{AnswerEnd, AnswerFollower, AnswerFollowers};
 pub use hdr::{IntervalLog, percentiles_text};
 pub use hpack::request_fields;
 pub use interval::{LoadInterval, LoadTotals};
@@ -108,6 +109,7 @@ pub use objective::Objective;
 pub use prony_record::{LoadReport, LoadSpec};
 pub use redirect::chain::LedRequest;
 pub use require::{LoadRequirement, Requirements, StopConditions};
-pub use run::{LoadError, LoadResult, Observer, SourceOf, run, run_with};
+pub use run::{LoadError, LoadResult, Observer, SourceOf, run, run_by, run_with};
 pub use source::{Cycle, EncodedRequest, EndedRequest, Next, RequestSource, UserTurn};
+pub use thread_spec::ThreadSources;
 pub use trace::RequestTimes;

@@ -30,7 +30,7 @@ use crate::scenario::compiled::Scenario;
 use crate::scenario::figures::ScenarioFigures;
 use crate::scenario::source::ScenarioSource;
 use crate::source::{Cycle, RequestSource};
-use crate::thread_spec::{RunState, ThreadSpec, thread_specs};
+use crate::thread_spec::{RunState, ThreadSources, ThreadSpec, thread_specs};
 use crate::trace::RequestTimes;
 use crate::window::Window;
 use crate::worker::Worker;
@@ -168,6 +168,15 @@ impl Drop for AtEnd<'_> {
 /// Makes the source of one thread, by its number and the number of its slots.
 pub type SourceOf<'a> = &'a (dyn Fn(u32, usize) -> Box<dyn RequestSource> + Sync);
 
+/// Threads that differ in their sources alone.
+pub(crate) struct OnlySources<'a>(pub(crate) SourceOf<'a>);
+
+impl ThreadSources for OnlySources<'_> {
+    fn source(&self, thread: u32, slots: usize) -> Box<dyn RequestSource> {
+        (self.0)(thread, slots)
+    }
+}
+
 /// Runs `spec` to its end: each connection sends its requests in turn. Blocks the calling thread.
 pub fn run(spec: &LoadSpec, observer: &mut dyn Observer) -> Result<LoadResult, LoadError> {
     if let Some(scenario) = Scenario::new(spec).map_err(LoadError::Spec)? {
@@ -179,7 +188,12 @@ pub fn run(spec: &LoadSpec, observer: &mut dyn Observer) -> Result<LoadResult, L
                 Err(why) => unreachable!("it was made before: {why}"),
             }
         };
-        return run_as(spec, &source, Some(Arc::clone(&scenario)), observer);
+        return run_as(
+            spec,
+            &OnlySources(&source),
+            Some(Arc::clone(&scenario)),
+            observer,
+        );
     }
     if !Mixed::is_needed(spec) {
         let cycle = |_thread, slots| -> Box<dyn RequestSource> {
@@ -198,17 +212,27 @@ pub fn run_with(
     source_of: SourceOf<'_>,
     observer: &mut dyn Observer,
 ) -> Result<LoadResult, LoadError> {
+    run_by(spec, &OnlySources(source_of), observer)
+}
+
+/// [`run_with`], where the threads take more than their sources from outside.
+pub fn run_by(
+    spec: &LoadSpec,
+    source_of: &dyn ThreadSources,
+    observer: &mut dyn Observer,
+) -> Result<LoadResult, LoadError> {
     run_as(spec, source_of, None, observer)
 }
 
 /// The same with users that do a scenario, where there is one.
 fn run_as(
     spec: &LoadSpec,
-    source_of: SourceOf<'_>,
+    source_of: &dyn ThreadSources,
     scenario: Option<Arc<Scenario>>,
     observer: &mut dyn Observer,
 ) -> Result<LoadResult, LoadError> {
-    let mut thread_specs = thread_specs(spec, scenario.as_ref()).map_err(LoadError::Spec)?;
+    let thread_specs = thread_specs(spec, source_of, scenario.as_ref());
+    let mut thread_specs = thread_specs.map_err(LoadError::Spec)?;
     let mut intervals = intervals_of(spec, &mut thread_specs, observer);
     let shared = Arc::new(RunState::default());
     let ended = AtomicUsize::new(0);
@@ -229,9 +253,7 @@ fn run_as(
                     one_thread(spec, thread_spec.clone(), source_of, said, shared)
                 };
                 let named = thread::Builder::new().name(format!("load-{}", thread_spec.thread));
-                named
-                    .spawn_scoped(scope, body)
-                    .map_err(|error| LoadError::Spec(format!("no thread: {error}")))
+                named.spawn_scoped(scope, body).map_err(no_thread)
             })
             .collect::<Result<_, _>>()?;
         drop((said, turn_over));
@@ -271,6 +293,10 @@ fn run_as(
             interrupted,
         })
     })
+}
+
+fn no_thread(error: std::io::Error) -> LoadError {
+    LoadError::Spec(format!("no thread: {error}"))
 }
 
 /// What puts the seconds of all threads together, where the observer wants them.
@@ -388,7 +414,7 @@ fn recv_buffer_bytes(connections: usize) -> u32 {
 fn one_thread(
     spec: &LoadSpec,
     thread_spec: ThreadSpec,
-    source_of: SourceOf<'_>,
+    source_of: &dyn ThreadSources,
     said: (mpsc::Sender<Tried>, mpsc::Sender<Turned>),
     shared: Arc<RunState>,
 ) -> Result<Option<Counted>, LoadError> {
@@ -410,7 +436,7 @@ async fn one_loop(
     handle: Handle,
     spec: &LoadSpec,
     thread_spec: ThreadSpec,
-    source_of: SourceOf<'_>,
+    source_of: &dyn ThreadSources,
     (said, turn_over): (mpsc::Sender<Tried>, mpsc::Sender<Turned>),
     shared: Arc<RunState>,
 ) -> Option<Counted> {
@@ -449,7 +475,7 @@ async fn one_loop(
         before: counts.turned(),
     });
     let slots = thread_spec.slots();
-    let source = following(source_of(thread_spec.thread, slots), spec, slots);
+    let source = following(source_of.source(thread_spec.thread, slots), spec, slots);
     let worker = Worker::new(handle, spec, thread_spec, source, window, counts);
     Some(Rc::new(worker).work(streams, shared, turns).await)
 }
@@ -784,6 +810,13 @@ mod tests {
     use crate::recorder::{Answer, Phases};
     use crate::window::LoadPhase;
 
+    fn thread_specs(spec: &LoadSpec) -> Result<Vec<ThreadSpec>, String> {
+        let source = |_thread, slots| -> Box<dyn RequestSource> {
+            Box::new(Cycle::new(&[PreparedRequest::default()], slots))
+        };
+        super::thread_specs(spec, &OnlySources(&source), None)
+    }
+
     fn spec(threads: u32, connections: u32) -> LoadSpec {
         let target = |address: &str| LoadTarget {
             url: format!("http://{address}/"),
@@ -816,7 +849,7 @@ mod tests {
             requests_max: Some(11),
             ..spec(3, 10)
         };
-        let thread_specs = thread_specs(&limited, None).unwrap();
+        let thread_specs = thread_specs(&limited).unwrap();
         let told = thread_specs.iter().map(|thread_spec| {
             (
                 thread_spec.thread,
@@ -832,13 +865,13 @@ mod tests {
         assert_eq!(thread_specs[0].timeout, Nanos::from_secs(2));
         let expected = &thread_specs[2].expected_status;
         assert!(expected.has(0, 204) && !expected.has(0, 200));
-        let without_limit = &self::thread_specs(&spec(1, 1), None).unwrap()[0];
+        let without_limit = &self::thread_specs(&spec(1, 1)).unwrap()[0];
         assert_eq!(without_limit.requests_max, u64::MAX);
     }
 
     #[test]
     fn connections_of_all_threads_go_to_the_addresses_in_turn() {
-        let ports: Vec<u16> = thread_specs(&spec(2, 7), None)
+        let ports: Vec<u16> = thread_specs(&spec(2, 7))
             .unwrap()
             .iter()
             .flat_map(|thread_spec| {
@@ -850,12 +883,12 @@ mod tests {
 
     #[test]
     fn a_load_without_sense_is_refused_with_the_reason() {
-        let refusal = |spec: &LoadSpec| thread_specs(spec, None).unwrap_err();
+        let refusal = |spec: &LoadSpec| thread_specs(spec).unwrap_err();
         for (threads, connections) in [(0, 4), (3, 2)] {
             let said = refusal(&spec(threads, connections));
             assert!(said.contains("at least one connection for each"), "{said}");
         }
-        assert!(thread_specs(&spec(3, 3), None).is_ok());
+        assert!(thread_specs(&spec(3, 3)).is_ok());
         let nothing = LoadSpec {
             requests: Vec::new(),
             ..spec(1, 1)

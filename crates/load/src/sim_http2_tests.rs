@@ -168,6 +168,7 @@ fn thread_spec() -> ThreadSpec {
         is_http2: true,
         cookies: false,
         checks: None,
+        followers: None,
         readings: None,
         unix: None,
         tunnel: None,

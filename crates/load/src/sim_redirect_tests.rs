@@ -21,6 +21,7 @@ use crate::control::Counted;
 use crate::recorder::Recorder;
 use crate::redirect::figures::HopFigures;
 use crate::redirect::source::following;
+use crate::run::OnlySources;
 use crate::scenario::compiled::Scenario;
 use crate::scenario::source::ScenarioSource;
 use crate::source::{Cycle, RequestSource};
@@ -156,7 +157,9 @@ fn load(method: &str, path: &str) -> LoadSpec {
 async fn drive(handle: Handle, spec: Rc<LoadSpec>, scenario: Option<Arc<Scenario>>) -> Counted {
     // Time for the server to listen.
     handle.sleep(Nanos::from_millis(1)).await;
-    let thread_spec = thread_specs(&spec, scenario.as_ref())
+    let requests = spec.requests.clone();
+    let cycle = |_, slots| -> Box<dyn RequestSource> { Box::new(Cycle::new(&requests, slots)) };
+    let thread_spec = thread_specs(&spec, &OnlySources(&cycle), scenario.as_ref())
         .expect("a load")
         .remove(0);
     let recorder = Recorder::new(Instant::ZERO, spec.latency_from);

@@ -244,6 +244,7 @@ impl Users {
             depth: 1,
             cookies: false,
             checks: Some(Arc::clone(&scenario.checks)),
+            followers: None,
             is_http2: false,
             unix: None,
             tunnel: None,

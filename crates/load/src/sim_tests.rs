@@ -185,6 +185,7 @@ impl Setting {
             depth: 1,
             cookies: false,
             checks: None,
+            followers: None,
             is_http2: false,
             unix: None,
             tunnel: None,

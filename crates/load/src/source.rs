@@ -71,6 +71,36 @@ pub enum Next<'a> {
     Nothing,
     /// There is nothing more to send on any slot of the thread: the load ends there once its answers are in.
     Ended,
+    /// All slots of this one's connection send now: each is asked, in the order of its places.
+    Together,
+    /// The load ends on this thread now: what is outstanding there counts as in flight at the end.
+    Stopped,
+}
+
+impl EncodedRequest {
+    /// A request of HTTP/1.1 whose bytes are set anew each time by [`EncodedRequest::set_bytes`].
+    pub fn rewritten() -> EncodedRequest {
+        EncodedRequest {
+            method: Method::Get,
+            bytes: Rc::from([]),
+            expected_body: None,
+            closes: false,
+            http2: None,
+            filled: Some(Box::new(FilledRequest::whole())),
+            step: 0,
+            user: None,
+            chain: None,
+        }
+    }
+
+    /// Sets the bytes of a rewritten request, its method, and whether it asks for the connection to be closed. Allocates nothing
+    /// once the buffer has its size.
+    pub fn set_bytes(&mut self, method: Method, closes: bool, bytes: &[u8]) {
+        (self.method, self.closes) = (method, closes);
+        if let Some(filled) = &mut self.filled {
+            filled.fill(|_whole, out| out.extend_from_slice(bytes));
+        }
+    }
 }
 
 /// How a request ended.
@@ -238,6 +268,22 @@ mod tests {
         };
         assert_eq!(sent(0), "abca");
         assert_eq!(sent(1), "bcab");
+    }
+
+    #[test]
+    fn a_rewritten_request_is_sent_as_it_was_set_last() {
+        let mut request = EncodedRequest::rewritten();
+        for text in [
+            "POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\n{a}",
+            "HEAD /\u{e9} ",
+        ] {
+            request.set_bytes(Method::Head, true, text.as_bytes());
+            let mut out = Vec::new();
+            let filled = request.filled.as_ref().unwrap();
+            filled.write_http1(&mut out);
+            assert_eq!(out, text.as_bytes());
+            assert!(!filled.needs_row() || request.closes);
+        }
     }
 
     #[test]

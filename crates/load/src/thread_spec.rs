@@ -13,10 +13,12 @@ use prony_record::{LoadSpec, LoadTarget, Pace, QUEUE_MAX, Timestamps};
 use crate::checks::{AnswerFaults, Checks};
 use crate::coded::CodedCounts;
 use crate::expected::ExpectedStatus;
+use crate::follow::AnswerFollowers;
 use crate::interval::ThreadReading;
 use crate::pace;
 use crate::scenario::compiled::Scenario;
 use crate::secure::SecureTarget;
+use crate::source::RequestSource;
 
 /// Connections that all threads together open at the same time, so that a usual listen
 /// backlog (128 and more) holds them.
@@ -54,6 +56,8 @@ pub struct ThreadSpec {
     pub cookies: bool,
     /// What answers are checked by; `None`: nothing.
     pub checks: Option<Arc<Checks>>,
+    /// What else follows the answers; `None`: nothing.
+    pub followers: Option<Arc<dyn AnswerFollowers>>,
     /// Path of the Unix socket that connections go to; `None`: to the addresses.
     pub unix: Option<PathBuf>,
     /// `HOST:PORT` to which a proxy is asked to open a tunnel.
@@ -129,9 +133,27 @@ impl ThreadSpec {
 const ONE_AT_A_TIME: &str =
     "a connection that carries a limited number of requests carries one at a time";
 
+/// What the threads of a load take from outside of it. Its methods but the first are asked before the threads start.
+pub trait ThreadSources: Sync {
+    /// The source of thread `thread`, which has so many slots; called on that thread.
+    fn source(&self, thread: u32, slots: usize) -> Box<dyn RequestSource>;
+
+    /// What follows the answers of all connections, and its name among the checks; HTTP/1.1 only.
+    fn followers(&self) -> Option<(Arc<dyn AnswerFollowers>, &'static str)> {
+        None
+    }
+
+    /// The one address that the connections of `thread` go to; `None`: to those of the load in turn.
+    fn address(&self, thread: u32) -> Option<SocketAddr> {
+        let _ = thread;
+        None
+    }
+}
+
 /// Shares connections and requests out over the threads, the first ones taking the remainder.
 pub fn thread_specs(
     spec: &LoadSpec,
+    from: &dyn ThreadSources,
     scenario: Option<&Arc<Scenario>>,
 ) -> Result<Vec<ThreadSpec>, String> {
     check(spec)?;
@@ -148,7 +170,8 @@ pub fn thread_specs(
         .map(|tls| SecureTarget::new(tls, spec.http2));
     let secure = secure.transpose();
     let secure = secure.map_err(|error| error.to_string())?;
-    let checks = checks(spec, scenario)?;
+    let (followers, followed) = from.followers().unzip();
+    let checks = checks(spec, scenario, followed)?;
     let coded = spec.decodes.then(Arc::default);
     let expected_status = expected_status(spec);
     let part = |whole: u64, thread: u32| {
@@ -164,6 +187,7 @@ pub fn thread_specs(
         is_http2: spec.http2,
         cookies: spec.cookies,
         checks: checks.clone(),
+        followers: followers.clone(),
         unix: spec.unix.clone(),
         tunnel: spec.tunnel.clone(),
         expects_continue: spec.expects_continue,
@@ -171,7 +195,10 @@ pub fn thread_specs(
         requests_max: spec
             .requests_max
             .map_or(u64::MAX, |requests| part(requests, thread)),
-        addresses: addresses.clone(),
+        addresses: match from.address(thread) {
+            Some(address) => vec![address],
+            None => addresses.clone(),
+        },
         timeout: Nanos(spec.timeout_ns),
         first_timeout: Nanos(spec.timeout_ns).min(worth),
         connecting_max: (CONNECTING_MAX / spec.threads).max(1) as usize,
@@ -223,20 +250,21 @@ fn check(spec: &LoadSpec) -> Result<(), String> {
     pace::check(&spec.pace).map_err(|error| error.to_string())
 }
 
-/// What answers are checked by; `None`: nothing.
+/// What answers are checked by; `None`: nothing. `followed`: with a check that a follower does.
 fn checks(
     spec: &LoadSpec,
     scenario: Option<&Arc<Scenario>>,
+    followed: Option<&str>,
 ) -> Result<Option<Arc<Checks>>, String> {
     if let Some(scenario) = scenario {
         return Ok(Some(Arc::clone(&scenario.checks)));
     }
     let faults = AnswerFaults::of(spec);
-    if spec.checks.is_none() && faults == AnswerFaults::default() {
+    if spec.checks.is_none() && followed.is_none() && faults == AnswerFaults::default() {
         return Ok(None);
     }
     let of = spec.checks.clone().unwrap_or_default();
-    Checks::with_faults(&of, faults).map(Some)
+    Checks::with_faults(&of, followed, faults).map(Some)
 }
 
 /// Which status codes are expected of each step.

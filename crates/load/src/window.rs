@@ -66,6 +66,17 @@ impl Window {
         self.end().since(self.start)
     }
 
+    /// The same window, for one thread, which ends at `now` if it would end later.
+    pub fn ending_at(&self, now: Instant) -> Window {
+        let own = Window {
+            begin: self.begin,
+            start: self.start,
+            end: AtomicU64::new(self.end().0),
+        };
+        own.cut(now);
+        own
+    }
+
     /// Ends the window at `now` if it would end later: the user interrupted the run.
     pub fn cut(&self, now: Instant) {
         self.end.fetch_min(now.0.max(self.start.0), Relaxed);

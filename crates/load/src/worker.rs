@@ -395,6 +395,15 @@ impl Worker {
                 drop(source);
                 return self.end_of_source(due);
             }
+            Next::Together => {
+                drop(source);
+                self.put_back(due);
+                return self.send_together(slot / self.depth, now);
+            }
+            Next::Stopped => {
+                drop(source);
+                return self.stop_here(due, now);
+            }
         };
         {
             let state = &mut self.states.borrow_mut()[slot];
@@ -424,6 +433,23 @@ impl Worker {
             Ok(bytes) => post(stream, bytes),
             Err(_) => stream.reset(),
         }
+    }
+
+    /// Sends the next request of each slot of connection `index` of a closed loop.
+    fn send_together(&self, index: usize, now: Instant) {
+        for slot in index * self.depth..(index + 1) * self.depth {
+            self.send_next(slot, now, now);
+        }
+    }
+
+    /// The source ends the load of this thread at `now`: answers that still come are those of the drain.
+    fn stop_here(&self, due: Due, now: Instant) {
+        let ended_before = self.data_ended.get();
+        self.end_of_source(due);
+        self.data_ended.set(ended_before);
+        let own = Arc::new(self.window.borrow().ending_at(now));
+        self.window.replace(own);
+        self.check_over();
     }
 
     /// Returns a request that its slot does not send.

@@ -13,6 +13,7 @@ use super::form::FormWords;
 use super::identity::IdentityWords;
 use super::outputs::words::OutputWords;
 use super::require::JudgedWords;
+use super::script::ScriptWords;
 use super::source_words::SourceWords;
 use super::way;
 use crate::tls::TlsVersionWord;
@@ -144,6 +145,8 @@ pub struct LoadWords {
     /// Follow the run on the whole screen, with keys: q ends it, + and - change a rate; a terminal that cannot be drawn on has the usual line
     #[arg(long, conflicts_with = "find_max")]
     pub live: bool,
+    #[command(flatten)]
+    pub script: ScriptWords,
     #[command(flatten)]
     pub debug: DebugWords,
     #[command(flatten)]

@@ -30,6 +30,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
             "docs/protocols.md",
             "docs/sources.md",
             "docs/scenarios.md",
+            "docs/scripts.md",
             "docs/doctor.md",
         ],
     ),

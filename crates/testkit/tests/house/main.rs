@@ -19,10 +19,11 @@ use source::{Source, sources, walk};
 /// Crates that do no I/O and read no clock.
 const PURE: [&str; 5] = ["wire", "record", "stats", "findings", "report"];
 /// Crates in which `unsafe` is allowed, and in which files of them.
-const UNSAFE: [(&str, &str); 4] = [
+const UNSAFE: [(&str, &str); 5] = [
     ("engine", ""),
     ("lab", "launch.rs"),
     ("host", ""),
+    ("script", ""),
     ("wsgi", ""),
 ];
 /// What the pure crates may not name.
@@ -89,6 +90,7 @@ fn arrows() -> BTreeMap<&'static str, &'static [&'static str]> {
             "load",
             &["base", "wire", "engine", "tls", "http", "record", "stats"],
         ),
+        ("script", &["base", "wire", "load"]),
         ("stats", &["base", "record"]),
         ("findings", &["base", "record", "stats"]),
         ("report", &["base", "record", "stats", "findings"]),
@@ -102,7 +104,7 @@ fn arrows() -> BTreeMap<&'static str, &'static [&'static str]> {
             "cli",
             &[
                 "base", "wire", "engine", "http", "load", "record", "stats", "findings", "report",
-                "lab", "runtime", "bench", "hosting", "host", "tls",
+                "lab", "runtime", "bench", "hosting", "host", "tls", "script",
             ],
         ),
         ("testkit", &["base"]),

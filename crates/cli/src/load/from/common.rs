@@ -20,7 +20,6 @@ pub const fn flag(
     }
 }
 
-pub const SCRIPT: &str = "a script's time would be in the figures: requests are prepared beforehand (`--method`, `--body`, `-H`, `--requests-file`), and fields such as `{counter}` filled in";
 pub const VERSION: &str = "it runs nothing; ours is `prony --version`";
 pub const HELP: &str = "it runs nothing; ours is `prony load --help`";
 pub const TO_PROXY: &str = "a proxy gets no headers and no credentials of its own";
@@ -54,6 +53,10 @@ pub const TIMEOUT: Counterpart = By("`--timeout T`", |to, value| {
 });
 pub const REQUESTS_FILE: Counterpart = By("`--requests-file FILE`", |to, value| {
     to.requests_file = Some(value.to_owned());
+    Ok(())
+});
+pub const SCRIPT: Counterpart = By("`-s FILE`, `--script FILE`", |to, value| {
+    to.script = Some(value.to_owned());
     Ok(())
 });
 pub const PROXY: Counterpart = By("`--proxy http://HOST:PORT`", |to, value| {

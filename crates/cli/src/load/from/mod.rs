@@ -177,6 +177,8 @@ pub fn expanded(args: Vec<OsString>) -> Result<(Vec<OsString>, Option<String>), 
     let mut rest = args.into_iter();
     let mut all: Vec<OsString> = rest.by_ref().take(2).collect();
     let mut shown = None;
+    // What a script is given, behind whatever follows.
+    let mut last: Vec<OsString> = Vec::new();
     // The flag whose values may follow each other.
     let mut several: Option<&str> = None;
     while let Some(word) = rest.next() {
@@ -189,7 +191,9 @@ pub fn expanded(args: Vec<OsString>) -> Result<(Vec<OsString>, Option<String>), 
             )?;
             let words = translated(&command)?;
             shown = Some(quoted(&words));
-            all.extend(words.into_iter().map(OsString::from));
+            let mut words = words.into_iter().map(OsString::from);
+            all.extend(words.by_ref().take_while(|word| word != "--"));
+            last = words.collect();
             several = None;
             continue;
         }
@@ -208,6 +212,10 @@ pub fn expanded(args: Vec<OsString>) -> Result<(Vec<OsString>, Option<String>), 
             None => several = None,
         }
         all.push(word);
+    }
+    if !last.is_empty() {
+        all.push("--".into());
+        all.extend(last);
     }
     Ok((all, shown))
 }

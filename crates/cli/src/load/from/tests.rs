@@ -60,6 +60,14 @@ fn commands_of_others_are_commands_of_ours() {
             "-t 2 -c 10 -n 20 --timeout 30s http://x:80/",
         ),
         (
+            "wrk -t4 -c100 -d30s -s x.lua http://x/ -- --users 5",
+            "-t 4 -c 100 -d 30s --timeout 2s --script x.lua http://x/ -- --users 5",
+        ),
+        (
+            "wrk2 -R 2k --script=y.lua x:80 a",
+            "-t 2 -c 10 -d 10s -R 2000 --timeout 2s --script y.lua http://x:80 -- a",
+        ),
+        (
             "ab http://x/",
             "-t 1 -c 1 -n 1 --timeout 30s --no-keepalive http://x/",
         ),
@@ -123,10 +131,6 @@ fn what_cannot_be_translated_is_named() {
         ),
         ("siege -c 5", "--from: `siege` is none of the tools"),
         ("wrk -c10", "--from wrk: the command has no URL"),
-        (
-            "wrk -s x.lua http://x/",
-            "--from wrk: `-s` cannot be translated: a script's time",
-        ),
         (
             "wrk --frobnicate http://x/",
             "--from wrk: `--frobnicate` is no flag of it that is known",
@@ -365,11 +369,6 @@ fn a_flag_of_another_tool_is_answered_with_ours() {
     assert_eq!(
         hint(&["--max-workers=5", URL]).as_deref(),
         Some("prony: `--max-workers` of vegeta: -c N")
-    );
-    assert_eq!(
-        hint(&["-s", "x.lua", URL])
-            .map(|said| said.contains("of wrk, wrk2: not wanted: a script's time")),
-        Some(true)
     );
     assert_eq!(
         hint(&["--vus", "5", URL]).as_deref(),

@@ -20,7 +20,7 @@ const WRK: Tool = Tool {
         flag(&["-c", "--connections"], "1k", CONNECTIONS),
         flag(&["-d", "--duration"], "2m", DURATION),
         flag(&["-t", "--threads"], "4", THREADS),
-        flag(&["-s", "--script"], "x.lua", No(SCRIPT)),
+        flag(&["-s", "--script"], "x.lua", SCRIPT),
         flag(&["-H", "--header"], "X-One: 1", HEADER),
         flag(&["--latency"], "", Is("--latency")),
         flag(&["--timeout"], "2s", TIMEOUT),
@@ -30,9 +30,12 @@ const WRK: Tool = Tool {
         defaults(to, 10, None, Some(10));
         to.timeout.get_or_insert(Nanos::from_secs(2));
         to.insecure = true;
+        if to.script.is_some() {
+            to.script_args = to.urls.split_off(to.urls.len().min(1));
+        }
         Ok(())
     },
-    remark: "wrk accepts any certificate, and so does its translation (`--insecure`)",
+    remark: "wrk accepts any certificate, and so does its translation (`--insecure`). A script of theirs runs unchanged ([Scripts](scripts.md))",
 };
 
 const WRK2: Tool = Tool {
@@ -42,7 +45,7 @@ const WRK2: Tool = Tool {
         flag(&["-c", "--connections"], "1k", CONNECTIONS),
         flag(&["-d", "--duration"], "2m", DURATION),
         flag(&["-t", "--threads"], "4", THREADS),
-        flag(&["-s", "--script"], "x.lua", No(SCRIPT)),
+        flag(&["-s", "--script"], "x.lua", SCRIPT),
         flag(&["-H", "--header"], "X-One: 1", HEADER),
         flag(&["-L", "--latency"], "", Is("--latency")),
         flag(

@@ -54,6 +54,10 @@ pub struct Translation {
     pub redirects_max: Option<String>,
     /// Sessions of TLS are not resumed.
     pub no_resumption: bool,
+    /// A script of wrk's.
+    pub script: Option<String>,
+    /// What its `init` is given.
+    pub script_args: Vec<String>,
 }
 
 /// Where a tool waits for ever, this long.
@@ -233,10 +237,17 @@ impl Translation {
         let follow = self.follow.filter(|count| *count > 0);
         words.extend(follow.map(|count| format!("--follow={count}")));
         words.extend(self.words);
+        if let Some(script) = self.script {
+            words.extend(["--script".to_owned(), script]);
+        }
         if let Some(file) = self.requests_file {
             words.extend(["--requests-file".to_owned(), file]);
         }
         words.extend(urls);
+        if !self.script_args.is_empty() {
+            words.push("--".to_owned());
+            words.extend(self.script_args);
+        }
         Ok(words)
     }
 }

@@ -43,6 +43,8 @@ pub struct WholeReport<'a> {
     requirements: &'a [RequirementOutcome],
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    script_failed: Option<&'a str>,
 }
 
 impl<'a> WholeReport<'a> {
@@ -52,6 +54,7 @@ impl<'a> WholeReport<'a> {
             report: &finished.outcome.report,
             requirements: finished.requirements,
             stopped: finished.stopped,
+            script_failed: finished.script_failed,
         }
     }
 }

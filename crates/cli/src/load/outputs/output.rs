@@ -20,6 +20,8 @@ pub struct FinishedLoad<'a> {
     pub requirements: &'a [RequirementOutcome],
     /// Why it ended before its time.
     pub stopped: Option<&'a str>,
+    /// Where its script failed, which ended it unless that was in `done`.
+    pub script_failed: Option<&'a str>,
 }
 
 /// One output of a run.

@@ -42,7 +42,7 @@ impl LoadOutput for Page {
         let errors = prony_findings::measure::errors(report);
         let fact = |name: &str, value: String| (name.to_owned(), value);
         let mut lines: Vec<String> = heading.lines().map(|line| line.trim().to_owned()).collect();
-        lines.extend(of.stopped.map(str::to_owned));
+        lines.extend(of.stopped.or(of.script_failed).map(str::to_owned));
         let page = LoadPage {
             title: format!("Load on {}", of.spec.target.url),
             lines,

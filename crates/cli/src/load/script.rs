@@ -1,0 +1,180 @@
+//! `prony load -s FILE`: a Lua script of wrk's.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, anyhow, bail};
+use clap::Args;
+use prony_base::typed::{duration, size};
+use prony_base::{Instant, Nanos};
+use prony_load::prepare::LoadUrl;
+use prony_load::{LoadError, LoadInterval, LoadResult, LoadSpec, Observer};
+use prony_script::{ScriptSettings, Scripted};
+
+use crate::Streams;
+
+/// Words about a script.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Scripts")]
+pub struct ScriptWords {
+    /// Run this Lua script of wrk's: setup, init, delay, request, response, done. HTTP/1.1 only
+    #[arg(short = 's', long, value_name = "FILE", conflicts_with_all = ["requests_file", "data", "order", "find_max", "pipeline", "http2",
+        "cookies", "expect_continue", "chunked", "http10", "proxy", "scenario", "print_request", "debug", "follow", "compressed"])]
+    pub script: Option<PathBuf>,
+    /// Longest time that one call into the script may take
+    #[arg(long, value_name = "T", default_value = "10s", requires = "script", value_parser = duration::parse_positive)]
+    pub script_timeout: Nanos,
+    /// Memory that the script may have, for each thread
+    #[arg(long, value_name = "SIZE", default_value = "512MiB", requires = "script", value_parser = size::parse_positive)]
+    pub script_memory: u64,
+    /// Given to the script's init
+    #[arg(last = true, value_name = "ARG", requires = "script")]
+    pub script_args: Vec<String>,
+}
+
+/// Sets the script of the words up, if there is one, and gives `spec` what it says of connections.
+///
+/// `is_quiet`: standard output has something else than what it prints; `is_owned`: it may be load on any host.
+pub fn prepare(
+    words: &ScriptWords,
+    urls: &[String],
+    (is_quiet, is_owned): (bool, bool),
+    spec: &mut LoadSpec,
+) -> anyhow::Result<Option<Scripted>> {
+    let Some(file) = &words.script else {
+        return Ok(None);
+    };
+    let [text] = urls else {
+        bail!("--script takes one URL: the script says what else is requested");
+    };
+    if spec.has_fields {
+        bail!("fields such as `{{counter}}` are not filled in where a script writes the requests");
+    }
+    let url = LoadUrl::parse(text)?;
+    let first = spec.requests.first().context("a URL makes a request")?;
+    let (headers, body) = taken_apart(&first.bytes);
+    let targets = std::iter::once(&spec.target).chain(&spec.further);
+    let addresses = targets.map(|target| target.address.parse());
+    let settings = ScriptSettings {
+        file: file.clone(),
+        args: [text]
+            .into_iter()
+            .chain(&words.script_args)
+            .cloned()
+            .collect(),
+        scheme: if url.is_secure { "https" } else { "http" }.to_owned(),
+        port: url
+            .authority
+            .ends_with(&format!(":{}", url.port))
+            .then(|| url.port.to_string()),
+        host: url.host,
+        authority: url.authority,
+        path: url.path,
+        method: first.method.clone(),
+        headers,
+        body,
+        threads: spec.threads,
+        addresses: addresses.collect::<Result<_, _>>()?,
+        call_max: words.script_timeout.into(),
+        memory_max: usize::try_from(words.script_memory).unwrap_or(usize::MAX),
+        is_quiet,
+    };
+    let scripted = Scripted::new(&settings).map_err(|why| anyhow!(why))?;
+    let all: Vec<_> = scripted
+        .addresses()
+        .iter()
+        .map(std::net::SocketAddr::ip)
+        .collect();
+    prony_lab::target::check(&settings.host, &all, is_owned)?;
+    if scripted.depth() > 1 && spec.pace.is_open() {
+        bail!(
+            "request() returns several requests at once, which cannot start one by one: leave --rate out"
+        );
+    }
+    (spec.depth, spec.has_fields) = (scripted.depth(), false);
+    Ok(Some(scripted))
+}
+
+/// Headers and body of a request of ours, without what the script writes itself.
+fn taken_apart(request: &[u8]) -> (Vec<(String, String)>, Option<Vec<u8>>) {
+    let end = request
+        .windows(4)
+        .position(|four| four == b"\r\n\r\n")
+        .unwrap_or(request.len());
+    let head = String::from_utf8_lossy(&request[..end]).into_owned();
+    let headers = head
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split_once(": "));
+    let headers = headers.filter(|(name, _)| !name.eq_ignore_ascii_case("content-length"));
+    let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let body = request.get(end + 4..).filter(|body| !body.is_empty());
+    (headers.collect(), body.map(<[u8]>::to_vec))
+}
+
+/// Runs a load, by its script if it has one. Where that fails the run ends, which is no interruption.
+pub fn run(
+    spec: &LoadSpec,
+    scripted: Option<&Scripted>,
+    observer: &mut dyn Observer,
+) -> Result<LoadResult, LoadError> {
+    let Some(scripted) = scripted else {
+        return prony_load::run(spec, observer);
+    };
+    let mut observer = UntilFailed { observer, scripted };
+    let outcome = prony_load::run_by(spec, scripted, &mut observer);
+    outcome.map(|mut outcome| {
+        outcome.interrupted &= !scripted.has_failed();
+        outcome
+    })
+}
+
+/// Calls the script's `done`, and says where it failed, then or in the run; without a script there is nothing to say. `is_quiet`: standard
+/// output has something else.
+pub fn end(
+    scripted: Option<&Scripted>,
+    outcome: &LoadResult,
+    is_quiet: bool,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Option<String>> {
+    let Some(scripted) = scripted else {
+        return Ok(None);
+    };
+    // The script prints by itself, after all that was printed so far.
+    streams.out.flush()?;
+    let failure = scripted.failure().or_else(|| scripted.done(outcome).err());
+    if let Some(failure) = &failure {
+        match is_quiet {
+            true => writeln!(streams.err, "prony: {failure}")?,
+            false => writeln!(streams.out, "Script:       {failure}")?,
+        }
+    }
+    Ok(failure)
+}
+
+/// Ends the run when the script has failed, whatever its threads wait for.
+struct UntilFailed<'a> {
+    observer: &'a mut dyn Observer,
+    scripted: &'a Scripted,
+}
+
+impl Observer for UntilFailed<'_> {
+    fn connected(&mut self, start: Instant, end: Instant) {
+        self.observer.connected(start, end);
+    }
+
+    fn progress(&mut self, completed: u64, failed: u64) -> bool {
+        self.observer.progress(completed, failed) && !self.scripted.has_failed()
+    }
+
+    fn wants_intervals(&self) -> bool {
+        self.observer.wants_intervals()
+    }
+
+    fn interval(&mut self, interval: &LoadInterval) {
+        self.observer.interval(interval);
+    }
+
+    fn rate(&mut self) -> Option<f64> {
+        self.observer.rate()
+    }
+}
