@@ -157,15 +157,7 @@ impl Checks {
             );
         }
         for text in &of.regex {
-            let regex = RegexBuilder::new(text).size_limit(REGEX_BYTES_MAX).build();
-            let regex = regex.map_err(|error| {
-                // It shows the place on lines of its own, and says in the last one what is wrong.
-                let error = error.to_string();
-                let why = error.lines().last().unwrap_or_default();
-                let why = why.trim_start_matches("error: ");
-                format!("`{text}` is no regular expression: {why}")
-            })?;
-            add(format!("regex {text}"), Check::Regex(regex));
+            add(format!("regex {text}"), Check::Regex(regex(text)?));
         }
         for text in &of.json {
             add(format!("json {text}"), Check::Json(text.parse()?));
@@ -666,6 +658,17 @@ impl AnswerFollower for AnswerChecker {
     fn end(&mut self, status: u16) -> AnswerEnd {
         AnswerChecker::end(self, status).map_or(AnswerEnd::Passed, AnswerEnd::Failed)
     }
+}
+
+fn regex(text: &str) -> Result<Regex, String> {
+    let regex = RegexBuilder::new(text).size_limit(REGEX_BYTES_MAX).build();
+    regex.map_err(|error| {
+        // It shows the place on lines of its own, and says in the last one what is wrong.
+        let error = error.to_string();
+        let why = error.lines().last().unwrap_or_default();
+        let why = why.trim_start_matches("error: ");
+        format!("`{text}` is no regular expression: {why}")
+    })
 }
 
 #[cfg(test)]

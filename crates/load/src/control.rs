@@ -379,6 +379,13 @@ mod tests {
     use crate::thread_spec::ThreadSpec;
     use crate::window::LoadPhase;
 
+    fn get() -> PreparedRequest {
+        PreparedRequest {
+            method: "GET".to_owned(),
+            ..PreparedRequest::default()
+        }
+    }
+
     /// A worker of `connections` on a loop of epoll, which can wait for more on every kernel.
     fn with_worker(connections: usize, exact: bool, test: fn(&Worker)) {
         let address = SocketAddr::from(([127, 0, 0, 1], 9));
@@ -393,10 +400,7 @@ mod tests {
             duration_ns: 0,
             requests_max: None,
             timeout_ns: 0,
-            requests: vec![PreparedRequest {
-                method: "GET".to_owned(),
-                ..PreparedRequest::default()
-            }],
+            requests: vec![get()],
             expected_status: Vec::new(),
             driver: "epoll".to_owned(),
             exact,
