@@ -298,9 +298,9 @@ fn a_command_of_another_tool_is_printed_as_ours_and_run() {
     );
     assert!(text(&output.stdout).contains("sent 30 = completed 30 "));
     assert_eq!(output.status.code(), Some(0));
-    let output = run(&["--from", "wrk -s x.lua http://127.0.0.1/"]);
+    let output = run(&["--from", "wrk2 -U -R 1 http://127.0.0.1/"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).starts_with("prony: --from wrk: `-s` cannot be translated: "));
+    assert!(text(&output.stderr).starts_with("prony: --from wrk2: `-U` cannot be translated: "));
     let output = run(&["-m", "POST", &url]);
     assert_eq!(output.status.code(), Some(2));
     let said = text(&output.stderr);

@@ -273,7 +273,7 @@ fn run(program: &str, folder: &Path, server: &LogServer, example: &Example) -> O
     let threads = example.threads;
     command.args(["-s", &file, "-t", threads, "-c", threads, "-d"]);
     // wrk waits for the whole time, however early its threads stop.
-    command.arg(if program == PRONY { "60s" } else { "1s" });
+    command.arg(if program == PRONY { "60s" } else { "5s" });
     command.arg(server.url()).arg("--").args(example.args);
     command.output().expect("it runs")
 }
@@ -405,6 +405,11 @@ const AT_THE_START: &[(&str, &str, &str)] = &[
         "x.lua:2: it needs more than the 16 MiB",
     ),
     (
+        "many",
+        "function setup(t)\n local x = {} for i = 1, 40 do x = { x, x } end\n t:set('x', x) end",
+        "x.lua:3: a table with too many values cannot be given to a thread",
+    ),
+    (
         "exit",
         "\nos.exit(0)",
         "the script failed: x.lua:2: it called os.exit(0)",
@@ -426,6 +431,33 @@ fn a_script_that_fails_at_the_start_is_a_usage_error_with_its_line() {
         }
     });
     assert_eq!(server.asked(), [""; 0]);
+}
+
+#[test]
+fn a_script_that_says_when_requests_start_has_no_rate() {
+    let server = LogServer::start();
+    let delays = "function delay() return 1 end";
+    let output = failing(&server, "rate", delays, &["-t1", "-c1", "-R10"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("delay() says when requests start, and so does --rate"),
+        "{said}"
+    );
+    assert_eq!(server.asked(), [""; 0]);
+}
+
+#[test]
+fn answers_behind_one_that_the_script_failed_at_are_not_completed() {
+    let server = LogServer::start();
+    let script = "function request() local one = wrk.format() return one .. one .. one end
+function response() error('first') end";
+    let output = failing(&server, "batch", script, &["-t1", "-c1", "--json", "-"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    let counts = &report["counts"];
+    let got = (&counts["sent"], &counts["completed"]);
+    assert_eq!(got, (&3.into(), &0.into()), "{counts}");
 }
 
 type Case = (

@@ -291,7 +291,7 @@ impl Worker {
     }
 
     pub(crate) fn has_idle(&self) -> bool {
-        if self.when_ready == WhenReady::AsksUser {
+        if self.thread_spec.scenario.is_some() {
             let (all, source) = (self.thread_spec.slots(), self.source.borrow());
             return source.users() < all && self.connections_open.get() > source.users();
         }
@@ -398,7 +398,8 @@ impl Worker {
             Next::Together => {
                 drop(source);
                 self.put_back(due);
-                return self.send_together(slot / self.depth, now);
+                // Making them took time, which is not the server's.
+                return self.send_together(slot / self.depth, due.intended, self.handle.now());
             }
             Next::Stopped => {
                 drop(source);
@@ -436,9 +437,9 @@ impl Worker {
     }
 
     /// Sends the next request of each slot of connection `index` of a closed loop.
-    fn send_together(&self, index: usize, now: Instant) {
+    fn send_together(&self, index: usize, intended: Instant, now: Instant) {
         for slot in index * self.depth..(index + 1) * self.depth {
-            self.send_next(slot, now, now);
+            self.send_next(slot, intended, now);
         }
     }
 

@@ -11,6 +11,8 @@ use crate::{ScriptRun, ScriptThread, lock};
 
 /// Bytes of a body that `response` is given, at the most.
 const BODY_BYTES_MAX: usize = 64 << 20;
+/// Bytes of memory for bodies that a connection keeps between two answers.
+const BODY_BYTES_KEPT: usize = 1 << 20;
 
 /// Makes the followers of a load's connections.
 pub struct ScriptFollowers {
@@ -59,6 +61,7 @@ impl AnswerFollower for ScriptFollower {
     fn begin(&mut self, request: Option<&EncodedRequest>) {
         self.fields.clear();
         self.body.clear();
+        self.body.shrink_to(BODY_BYTES_KEPT);
         self.is_long = false;
         if let Some(checker) = &mut self.checker {
             checker.begin(request);
@@ -94,14 +97,15 @@ impl AnswerFollower for ScriptFollower {
     fn end(&mut self, status: u16) -> AnswerEnd {
         let checker = self.checker.as_mut();
         let check = checker.map_or(AnswerEnd::Passed, |checker| checker.end(status));
-        if self.run.is_over() || self.thread.wish.stopped.load(Relaxed) {
+        // What the script was to take in, and did not, is not completed.
+        if self.run.is_over() {
+            return AnswerEnd::Failed(self.failed);
+        }
+        if self.thread.wish.stopped.load(Relaxed) {
             return check;
         }
-        let called = match self.is_long {
-            true => Err("a body has more than the 64 MiB that it is given".to_owned()),
-            false => lock(&self.thread.lua).response(status, &self.fields, &self.body),
-        };
-        match called {
+        let body = (!self.is_long).then_some(&self.body[..]);
+        match lock(&self.thread.lua).response(status, &self.fields, body) {
             Ok(()) => check,
             Err(why) => {
                 self.run.fail("response()", &why);

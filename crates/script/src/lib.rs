@@ -186,6 +186,11 @@ impl Scripted {
         })
     }
 
+    /// Whether it has a `delay`.
+    pub fn has_delay(&self) -> bool {
+        self.run.plan().has_delay
+    }
+
     /// Requests that `request()` returns at once: the depth of each connection.
     pub fn depth(&self) -> u32 {
         self.run.plan().depth

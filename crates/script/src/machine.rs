@@ -327,7 +327,7 @@ impl LuaState {
         &mut self,
         status: u16,
         fields: &HandedFields,
-        body: &[u8],
+        body: Option<&[u8]>,
     ) -> Result<(), String> {
         let account = self.account;
         // SAFETY: runs in protected mode, with the prelude's `wants` as its argument, by the thread that uses the state.
@@ -347,8 +347,15 @@ impl LuaState {
             if takes >= 2 {
                 fields.push(state);
             }
-            if takes >= 3 {
-                ffi::lua_pushlstring_(state, body.as_ptr().cast(), body.len());
+            match body {
+                _ if takes < 3 => {}
+                Some(body) => {
+                    ffi::lua_pushlstring_(state, body.as_ptr().cast(), body.len());
+                }
+                None => {
+                    let why = c"a body has more than the 64 MiB that it is given";
+                    ffi::luaL_error(state, why.as_ptr());
+                }
             }
             ffi::lua_call(state, takes.min(3).into(), 0);
         };
@@ -563,9 +570,10 @@ unsafe fn account(state: *mut lua_State) -> *mut LuaAccount {
 /// # Safety
 /// As Lua calls it, while the account has a body.
 unsafe extern "C-unwind" fn enter(state: *mut lua_State) -> c_int {
-    // SAFETY: as the caller says; Lua code cannot reach this function.
+    // SAFETY: as the caller says. Lua code can reach this function by `debug`; then there is no body, since it is taken while it runs.
     unsafe {
-        let body: *mut &mut dyn FnMut(*mut lua_State) = (*account(state)).body.cast();
+        let taken = std::mem::replace(&mut (*account(state)).body, std::ptr::null_mut());
+        let body: *mut &mut dyn FnMut(*mut lua_State) = taken.cast();
         if let Some(body) = body.as_mut() {
             body(state);
         }

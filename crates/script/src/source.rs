@@ -18,7 +18,8 @@ const DEPTH_MAX: u32 = 1_000;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ScriptPlan {
     is_dynamic: bool,
-    has_delay: bool,
+    /// There is a `delay`.
+    pub has_delay: bool,
     /// There is a `response`.
     pub has_response: bool,
     /// Requests that `request` returns at once.

@@ -6,6 +6,10 @@ use mlua::ffi::{self, lua_State};
 
 /// Tables in tables, at the most.
 const DEPTH_MAX: usize = 64;
+/// Values that are copied at once, at the most; a string counts as one for every so many bytes, too. A table that is twice in another
+/// is copied twice.
+const VALUES_MAX: usize = 1 << 20;
+const TEXT_BYTES: usize = 64;
 
 /// A value of Lua that can be copied.
 #[derive(Clone, Debug, PartialEq)]
@@ -99,19 +103,35 @@ pub(crate) unsafe fn bytes<'s>(state: *mut lua_State, place: c_int) -> &'s [u8] 
 /// # Safety
 /// The place has a value.
 pub(crate) unsafe fn read(state: *mut lua_State, place: c_int, depth: usize) -> LuaValue {
+    // SAFETY: as the caller says.
+    unsafe { copied(state, place, depth, &mut { VALUES_MAX }) }
+}
+
+/// # Safety
+/// The place has a value.
+unsafe fn copied(state: *mut lua_State, place: c_int, depth: usize, left: &mut usize) -> LuaValue {
+    if *left == 0 {
+        return LuaValue::Other("a table with too many values");
+    }
+    *left -= 1;
     // SAFETY: types are asked before values are read, and `lua_next` is given keys that it gave.
     unsafe {
         match ffi::lua_type(state, place) {
             ffi::LUA_TNIL => LuaValue::Nil,
             ffi::LUA_TBOOLEAN => LuaValue::Bool(ffi::lua_toboolean(state, place) != 0),
             ffi::LUA_TNUMBER => LuaValue::Number(ffi::lua_tonumber(state, place)),
-            ffi::LUA_TSTRING => LuaValue::Text(bytes(state, place).to_vec()),
+            ffi::LUA_TSTRING => {
+                let text = bytes(state, place);
+                *left = left.saturating_sub(text.len() / TEXT_BYTES);
+                LuaValue::Text(text.to_vec())
+            }
             ffi::LUA_TTABLE if depth < DEPTH_MAX && ffi::lua_checkstack(state, 4) != 0 => {
                 let mut all = Vec::new();
                 ffi::lua_pushnil(state);
                 while ffi::lua_next(state, place) != 0 {
                     let top = ffi::lua_gettop(state);
-                    all.push((read(state, top - 1, depth + 1), read(state, top, depth + 1)));
+                    let key = copied(state, top - 1, depth + 1, left);
+                    all.push((key, copied(state, top, depth + 1, left)));
                     ffi::lua_settop(state, top - 1);
                 }
                 LuaValue::Table(all)

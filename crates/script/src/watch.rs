@@ -49,31 +49,35 @@ impl Drop for CallWatch {
 /// Until there is no more to watch.
 fn watch(longest: Duration, name: &str, pulses: &mpsc::Receiver<Arc<Pulse>>) {
     let often = (longest / 8).clamp(Duration::from_millis(5), Duration::from_millis(250));
-    // With the number of the call that ran when it was looked at last, and since when.
-    let mut all: Vec<(Arc<Pulse>, Option<u64>, Instant)> = Vec::new();
+    // By looks and not by time: a machine that stood still has given a call no time to end.
+    let tries_max = (longest + GRACE).as_nanos() / often.as_nanos();
+    // With the number of the call that ran when it was looked at last, since when, and how often it was to end.
+    let mut all: Vec<(Arc<Pulse>, Option<u64>, Instant, u128)> = Vec::new();
     loop {
         match pulses.recv_timeout(often) {
-            Ok(pulse) => all.push((pulse, None, Instant::now())),
+            Ok(pulse) => all.push((pulse, None, Instant::now(), 0)),
             Err(mpsc::RecvTimeoutError::Timeout) => {}
             Err(mpsc::RecvTimeoutError::Disconnected) => return,
         }
-        for (pulse, seen, since) in &mut all {
+        for (pulse, seen, since, tries) in &mut all {
             let running = pulse.running();
             if running != *seen {
-                (*seen, *since) = (running, Instant::now());
+                (*seen, *since, *tries) = (running, Instant::now(), 0);
                 continue;
             }
             let Some(count) = running else { continue };
-            if since.elapsed() > longest * 2 + GRACE {
+            if since.elapsed() <= longest {
+                continue;
+            }
+            if *tries > tries_max {
                 eprintln!(
                     "prony: a call into the script {name} waits in a function that cannot be ended: the run ends here, and what was \
                      measured is lost"
                 );
                 process::exit(1);
             }
-            if since.elapsed() > longest {
-                pulse.end(count);
-            }
+            pulse.end(count);
+            *tries += 1;
         }
     }
 }

@@ -85,6 +85,9 @@ pub fn prepare(
         .map(std::net::SocketAddr::ip)
         .collect();
     prony_lab::target::check(&settings.host, &all, is_owned)?;
+    if scripted.has_delay() && spec.pace.is_open() {
+        bail!("delay() says when requests start, and so does --rate: leave one of them out");
+    }
     if scripted.depth() > 1 && spec.pace.is_open() {
         bail!(
             "request() returns several requests at once, which cannot start one by one: leave --rate out"

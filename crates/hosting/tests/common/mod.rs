@@ -16,6 +16,8 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 /// How long anything may take that a test waits for; only a test that fails waits so long.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+/// Connections to other workers that are held open at the most: a process has some thousand descriptors.
+const OTHERS_MAX: usize = 200;
 
 pub struct Host {
     child: Child,
@@ -127,6 +129,9 @@ impl Host {
                 return stream;
             }
             others.push(stream);
+            if others.len() > OTHERS_MAX {
+                others.remove(0);
+            }
             assert!(Instant::now() < due, "no connection gets there");
         }
     }

@@ -73,6 +73,12 @@ impl AnswerFollower for HopFollower {
         }
     }
 
+    fn passed_over(&mut self, status: u16, fault: Option<u16>) {
+        if let Some(inner) = &mut self.inner {
+            inner.passed_over(status, fault);
+        }
+    }
+
     fn end(&mut self, status: u16) -> AnswerEnd {
         let location = self.location.as_deref();
         let lead = match &self.chain {
