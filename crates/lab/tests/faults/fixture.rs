@@ -153,7 +153,7 @@ pub fn subject(name: &str, env: &[(&str, &str)]) -> PlannedSubject {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/subjects")
         .join(name);
-    let words = [
+    let of_python = [
         "/usr/bin/env",
         "python3",
         "-B",
@@ -163,6 +163,10 @@ pub fn subject(name: &str, env: &[(&str, &str)]) -> PlannedSubject {
         "--port",
         "{port}",
     ];
+    let words = match folder.join("server.sh").exists() {
+        true => &["/bin/sh", "{dir}/server.sh"][..],
+        false => &of_python,
+    };
     let mut environment = BTreeMap::from([("PYTHONPATH".to_owned(), "{dir}/..".to_owned())]);
     environment.extend(
         env.iter()
@@ -174,7 +178,7 @@ pub fn subject(name: &str, env: &[(&str, &str)]) -> PlannedSubject {
         source: Source::Folder {
             dir: folder.display().to_string(),
         },
-        start: words.map(str::to_owned).to_vec(),
+        start: words.iter().map(|&word| word.to_owned()).collect(),
         env: environment,
         ready: ReadySign {
             sign: "http".to_owned(),

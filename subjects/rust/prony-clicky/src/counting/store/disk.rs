@@ -75,6 +75,8 @@ enum Found {
 
 /// Times that a file may be replaced by another while it is opened.
 const REPLACED_MAX: u32 = 100;
+/// How often the list of locks is read for who has one.
+const LISTS_MAX: u32 = 16;
 
 impl Folder {
     /// Takes hold of the file at `path`, which is made where there is none; its bytes, of
@@ -229,13 +231,17 @@ fn holder(file: &File) -> Option<u32> {
         rustix::fs::minor(device),
         metadata.ino()
     );
-    let locks = fs::read_to_string("/proc/locks").ok()?;
     // `1: FLOCK  ADVISORY  WRITE 4711 fe:00:123456 0 EOF`
-    locks.lines().find_map(|line| {
+    let holder = |line: &str| {
         let mut words = line.split_ascii_whitespace().skip(1);
         let is_ours = words.next()? == "FLOCK" && words.nth(1)? == "WRITE";
         let pid = words.next()?;
         (is_ours && words.next()? == file).then(|| pid.parse().ok())?
+    };
+    // The list is read in pieces, and one that ends between two of them moves another past the reader.
+    (0..LISTS_MAX).find_map(|_| {
+        let locks = fs::read_to_string("/proc/locks").ok()?;
+        locks.lines().find_map(holder)
     })
 }
 
