@@ -14,7 +14,7 @@ events {{ worker_connections 2048; }}
 http {{
   access_log {folder}/access.log combined; keepalive_requests {requests}; client_body_temp_path {folder}/body;
   proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi; uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
-  server {{ listen 127.0.0.1:{port}; location /hello {{ default_type text/plain; return 200 "Hello, World!"; }} }}
+  server {{ listen 127.0.0.1:{port}{tls}; location /hello {{ default_type text/plain; return 200 "Hello, World!"; }} }}
 }}
 """
 
@@ -58,13 +58,13 @@ for run_name, (load_words, server_words, run_threads) in RUNS.items():
 
 
 @contextlib.contextmanager
-def nginx(folder, port, requests=1_000_000_000):
-    """nginx that logs each request; ended, with all of its log written, when the block is."""
+def nginx(folder, port, requests=1_000_000_000, tls=False):
+    """nginx that logs each request, over TLS also of HTTP/2; ended, with all of its log written, when the block is."""
     if not shutil.which("nginx"):
         raise Skipped("needs nginx: apt-get install nginx")
     page = os.path.join(folder, "nginx.conf")
     with open(page, "w") as file:
-        file.write(NGINX.format(folder=folder, port=port, requests=requests))
+        file.write(NGINX.format(folder=folder, port=port, requests=requests, tls=certified(folder) if tls else ""))
     process = subprocess.Popen(["nginx", "-p", folder, "-c", page], preexec_fn=placed(SERVER_CORE), stderr=subprocess.PIPE)
     try:
         wait_for(process, port)
@@ -76,6 +76,14 @@ def nginx(folder, port, requests=1_000_000_000):
         process.kill()
         process.wait()
         process.stderr.close()
+
+
+def certified(folder):
+    """What nginx is told of TLS, with a certificate for this row alone."""
+    key, certificate = os.path.join(folder, "key.pem"), os.path.join(folder, "certificate.pem")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1",
+                    "-subj", "/CN=127.0.0.1", "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    return f" ssl http2; ssl_certificate {certificate}; ssl_certificate_key {key}"
 
 
 def wait_for(process, port):

@@ -13,6 +13,7 @@ import instruments  # noqa: E402
 import latency  # noqa: E402, F401
 import rows  # noqa: E402
 import speed  # noqa: E402, F401
+import streams  # noqa: E402, F401
 
 
 def steal_ticks():

@@ -128,6 +128,46 @@ fn every_request_over_tls_is_counted_with_its_handshakes() {
 }
 
 #[test]
+fn secrets_of_sessions_are_kept_for_who_captures() {
+    let server = SecureServer::start("epoll", &[]);
+    let dir = folder("keys");
+    let keys = dir.join("keys.log");
+    let run = |file: &Path| {
+        Command::new(PRONY)
+            .args([
+                "load",
+                "-t",
+                "1",
+                "-c",
+                "8",
+                "-n",
+                "100",
+                "--insecure",
+                "--no-resumption",
+            ])
+            .arg(format!("{}/hello", server.url))
+            .env("SSLKEYLOGFILE", file)
+            .output()
+            .expect("prony runs")
+    };
+    let output = run(&keys);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let kept = fs::read_to_string(&keys).expect("the file");
+    let sessions = kept
+        .lines()
+        .filter(|line| line.starts_with("CLIENT_TRAFFIC_SECRET_0 "));
+    assert_eq!(sessions.count(), 8, "{kept}");
+    let nowhere = dir.join("none").join("keys.log");
+    let refused = run(&nowhere);
+    assert_eq!(refused.status.code(), Some(2));
+    let why = text(&refused.stderr);
+    assert!(
+        why.contains("SSLKEYLOGFILE") && why.contains("none/keys.log"),
+        "{why}"
+    );
+}
+
+#[test]
 fn a_connection_for_each_request_goes_on_from_earlier_sessions_unless_that_is_off() {
     let server = SecureServer::start("epoll", &[]);
     for version in ["1.2", "1.3"] {

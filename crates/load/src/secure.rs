@@ -37,6 +37,9 @@ impl SecureTarget {
         for file in &tls.authorities {
             settings.add_roots_file(file)?;
         }
+        if tls.logs_keys {
+            settings.log_keys_where_asked()?;
+        }
         if tls.insecure {
             settings.danger_accept_invalid_certificates();
         }

@@ -197,6 +197,9 @@ pub struct LoadTls {
     /// Connections do not go on from the session of an earlier one: each handshake is a full one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_resumption: bool,
+    /// Where the environment's `SSLKEYLOGFILE` names a file, the secrets of each session are appended to it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub logs_keys: bool,
 }
 
 /// A version of TLS.

@@ -171,8 +171,10 @@ fn noise(comparisons: &[Comparison]) -> Option<PilotNoise> {
         .iter()
         .flat_map(|of| of.within.clone())
         .collect();
+    let freedom = |of: &Comparison| of.pairs.len().saturating_sub(1);
     Some(PilotNoise {
         variance: deviation * deviation,
+        degrees: comparisons.iter().map(freedom).sum(),
         within: match within.len() {
             0 => 0.0,
             count => within.iter().sum::<f64>() / count as f64,

@@ -6,11 +6,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use prony_load::{AnswerEnd, AnswerFollower, AnswerFollowers, EncodedRequest};
 use prony_wire::Headers;
 
-use crate::machine::HandedFields;
+use crate::machine::{HandedBody, HandedFields};
 use crate::{ScriptRun, ScriptThread, lock};
 
 /// Bytes of a body that `response` is given, at the most.
 const BODY_BYTES_MAX: usize = 64 << 20;
+/// Status, headers and body.
+pub const ALL: u8 = 3;
 /// Bytes of memory for bodies that a connection keeps between two answers.
 const BODY_BYTES_KEPT: usize = 1 << 20;
 
@@ -41,6 +43,7 @@ impl AnswerFollowers for ScriptFollowers {
             fields: HandedFields::default(),
             body: Vec::new(),
             is_long: false,
+            kept: ALL,
         })
     }
 }
@@ -55,6 +58,8 @@ struct ScriptFollower {
     body: Vec<u8>,
     /// There is more of the body than is taken.
     is_long: bool,
+    /// What of the answer is kept: as many as `response` may take of status, headers, body.
+    kept: u8,
 }
 
 impl AnswerFollower for ScriptFollower {
@@ -63,14 +68,17 @@ impl AnswerFollower for ScriptFollower {
         self.body.clear();
         self.body.shrink_to(BODY_BYTES_KEPT);
         self.is_long = false;
+        self.kept = self.thread.wish.kept.load(Relaxed);
         if let Some(checker) = &mut self.checker {
             checker.begin(request);
         }
     }
 
     fn head(&mut self, headers: &Headers<'_>) {
-        for header in headers {
-            self.fields.add(header.name.as_bytes(), header.value);
+        if self.kept >= 2 {
+            for header in headers {
+                self.fields.add(header.name.as_bytes(), header.value);
+            }
         }
         if let Some(checker) = &mut self.checker {
             checker.head(headers);
@@ -79,7 +87,7 @@ impl AnswerFollower for ScriptFollower {
 
     fn body(&mut self, data: &[u8]) {
         self.is_long |= self.body.len() + data.len() > BODY_BYTES_MAX;
-        if !self.is_long {
+        if self.kept >= ALL && !self.is_long {
             self.body.extend_from_slice(data);
         }
         if let Some(checker) = &mut self.checker {
@@ -88,7 +96,9 @@ impl AnswerFollower for ScriptFollower {
     }
 
     fn field(&mut self, name: &[u8], value: &[u8]) {
-        self.fields.add(name, value);
+        if self.kept >= 2 {
+            self.fields.add(name, value);
+        }
         if let Some(checker) = &mut self.checker {
             checker.field(name, value);
         }
@@ -104,8 +114,20 @@ impl AnswerFollower for ScriptFollower {
         if self.thread.wish.stopped.load(Relaxed) {
             return check;
         }
-        let body = (!self.is_long).then_some(&self.body[..]);
-        match lock(&self.thread.lua).response(status, &self.fields, body) {
+        let fields = (self.kept >= 2).then_some(&self.fields);
+        let body = match self.is_long {
+            true => HandedBody::TooLong,
+            false => HandedBody::Whole(&self.body),
+        };
+        let body = (self.kept >= ALL).then_some(body);
+        let mut lua = lock(&self.thread.lua);
+        let done = lua.response(status, fields, body);
+        let taken = lua.taken_max();
+        drop(lua);
+        if taken != self.kept {
+            self.thread.wish.kept.store(taken, Relaxed);
+        }
+        match done {
             Ok(()) => check,
             Err(why) => {
                 self.run.fail("response()", &why);

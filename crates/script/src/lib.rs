@@ -8,13 +8,14 @@
 //! # Central types
 //! - [`Scripted`]: a script that was set up: the [`ThreadSources`] of one run.
 //! - [`ScriptSettings`]: what it is given.
-//! - `LuaState`: one state of Lua; with `value`, the only code here that is `unsafe`.
+//! - `LuaState`: one state of Lua; with `value` and `compiler`, the only code here that is `unsafe`.
 //! - `CallWatch`: what ends calls that do not return.
 //!
 //! # Invariants
 //! - A state is used by one thread at a time: behind a lock, which in a run nobody else takes.
 //! - An error in a script ends the run, never the process.
 
+mod compiler;
 mod figures;
 mod follow;
 mod machine;
@@ -26,7 +27,7 @@ mod watch;
 use std::fs;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -105,6 +106,8 @@ impl ScriptRun {
 #[derive(Debug)]
 pub(crate) struct ThreadWish {
     pub stopped: AtomicBool,
+    /// What of answers is kept for `response`: all, until one took less.
+    pub kept: AtomicU8,
     /// Where its connections go, and whether the script says so.
     address: Mutex<(SocketAddr, bool)>,
 }
@@ -159,6 +162,7 @@ impl Scripted {
             let at = number as usize % settings.addresses.len();
             let wish = Arc::new(ThreadWish {
                 stopped: AtomicBool::new(false),
+                kept: AtomicU8::new(follow::ALL),
                 address: Mutex::new((settings.addresses[at], false)),
             });
             let own = Arc::clone(&wish);
@@ -292,6 +296,7 @@ fn given(of: &ScriptSettings) -> LuaValue {
         ),
         ("headers", LuaValue::Table(headers.collect())),
         ("addresses", LuaValue::list(addresses)),
+        ("compiles", LuaValue::Bool(compiler::ends_loops())),
         ("is_quiet", LuaValue::Bool(of.is_quiet)),
         (
             "body",

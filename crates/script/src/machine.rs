@@ -1,7 +1,6 @@
 //! One Lua state with a script in it. Calls go in by name; every one is protected, watched ([`Pulse`]), and limited in memory.
 //!
-//! LuaJIT's compiler is off: a loop that it has compiled never looks at the hook that ends a call. Why that is
-//! so and not otherwise: `docs/decisions/scripts.md`.
+//! LuaJIT's compiler is on where a loop that it has compiled looks at the hook that ends a call (`compiler`).
 //!
 //! Not for: what calls mean, and when they are made.
 
@@ -36,10 +35,19 @@ const ENTER: c_int = 3;
 const REQUEST: c_int = 4;
 const DELAY: c_int = 5;
 const WANTS: c_int = 6;
+/// The name of the global that is called for answers.
+const RESPONSE: c_int = 7;
 /// Values that stay on the stack.
-const KEPT: c_int = WANTS;
+const KEPT: c_int = RESPONSE;
 /// Their names in the prelude's table, from the second on.
-const NAMES: [&std::ffi::CStr; 5] = [c"handler", c"enter", c"request", c"delay", c"wants"];
+const NAMES: [&std::ffi::CStr; 6] = [
+    c"handler",
+    c"enter",
+    c"request",
+    c"delay",
+    c"wants",
+    c"response",
+];
 
 /// Lets another thread see that a call does not return, and end it.
 #[derive(Debug, Default)]
@@ -100,6 +108,8 @@ struct LuaAccount {
     body: *mut c_void,
     /// The script's `response` when it was called last, which the registry keeps alive, and how many arguments it takes.
     response: (*const c_void, Option<u8>),
+    /// The most that one of them took.
+    taken_max: u8,
 }
 
 impl LuaAccount {
@@ -158,6 +168,7 @@ impl LuaState {
                 native,
                 body: ptr::null_mut(),
                 response: (ptr::null(), None),
+                taken_max: 0,
             }));
             ffi::lua_setallocf(state, allocate, account.cast());
             pulse.state.store(state, SeqCst);
@@ -186,6 +197,8 @@ impl LuaState {
                 ffi::lua_call(state, 2, 1);
                 ffi::lua_pushcclosure(state, enter, 0);
                 ffi::lua_setfield(state, -2, c"enter".as_ptr());
+                ffi::lua_pushlstring_(state, c"response".as_ptr(), 8);
+                ffi::lua_setfield(state, -2, c"response".as_ptr());
                 ffi::lua_setfield(state, ffi::LUA_REGISTRYINDEX, c"prony".as_ptr());
             },
             // SAFETY: nothing is on the stack, and an error is returned as a status.
@@ -319,15 +332,42 @@ impl LuaState {
         }
     }
 
-    /// Calls `response`, where there is one, with as much of an answer as it takes.
+    /// What of answers `response` took so far at the most: 1 the status, 2 headers, too, 3 the body, too.
+    pub fn taken_max(&self) -> u8 {
+        // SAFETY: no call runs that would change it.
+        unsafe { (*self.account).taken_max }
+    }
+
+    /// Calls `response`, where there is one, with as much of an answer as it takes; `None` for what was not kept.
     ///
     /// # Errors
     /// It failed.
     pub fn response(
         &mut self,
         status: u16,
-        fields: &HandedFields,
-        body: Option<&[u8]>,
+        fields: Option<&HandedFields>,
+        body: Option<HandedBody<'_>>,
+    ) -> Result<(), String> {
+        // SAFETY: pushing what is on the stack, a global of this name, and a number needs no memory; the global is read without metamethods.
+        unsafe {
+            ffi::lua_pushvalue(self.state, RESPONSE);
+            ffi::lua_rawget(self.state, ffi::LUA_GLOBALSINDEX);
+            let (known, takes) = (*self.account).response;
+            if takes == Some(1) && known == ffi::lua_topointer(self.state, -1) {
+                ffi::lua_pushnumber(self.state, status.into());
+                return self.finish(1, 0);
+            }
+            ffi::lua_settop(self.state, KEPT);
+        }
+        self.response_in_body(status, fields, body)
+    }
+
+    /// The same for one that was not seen before, or takes what memory is needed for.
+    fn response_in_body(
+        &mut self,
+        status: u16,
+        fields: Option<&HandedFields>,
+        body: Option<HandedBody<'_>>,
     ) -> Result<(), String> {
         let account = self.account;
         // SAFETY: runs in protected mode, with the prelude's `wants` as its argument, by the thread that uses the state.
@@ -336,7 +376,9 @@ impl LuaState {
             ffi::lua_rawget(state, ffi::LUA_GLOBALSINDEX);
             let function = ffi::lua_topointer(state, -1);
             if function != (*account).response.0 {
-                (*account).response = (function, wants(state));
+                let takes = wants(state);
+                (*account).response = (function, takes);
+                (*account).taken_max = (*account).taken_max.max(takes.unwrap_or(0).min(3));
             }
             let Some(takes) = (*account).response.1 else {
                 return;
@@ -344,18 +386,21 @@ impl LuaState {
             if takes >= 1 {
                 ffi::lua_pushnumber(state, status.into());
             }
-            if takes >= 2 {
-                fields.push(state);
+            match fields {
+                _ if takes < 2 => {}
+                Some(fields) => fields.push(state),
+                None => ffi::lua_pushnil(state),
             }
             match body {
                 _ if takes < 3 => {}
-                Some(body) => {
+                Some(HandedBody::Whole(body)) => {
                     ffi::lua_pushlstring_(state, body.as_ptr().cast(), body.len());
                 }
-                None => {
+                Some(HandedBody::TooLong) => {
                     let why = c"a body has more than the 64 MiB that it is given";
                     ffi::luaL_error(state, why.as_ptr());
                 }
+                None => ffi::lua_pushnil(state),
             }
             ffi::lua_call(state, takes.min(3).into(), 0);
         };
@@ -438,6 +483,15 @@ impl LuaState {
             }
         }
     }
+}
+
+/// An answer's body.
+#[derive(Clone, Copy, Debug)]
+pub enum HandedBody<'b> {
+    /// All of it.
+    Whole(&'b [u8]),
+    /// It was longer than what is kept.
+    TooLong,
 }
 
 /// Names and values of headers, one after the other, with the ends of both.

@@ -1,7 +1,7 @@
 -- What a script finds beside Lua's own library: the table `wrk`, threads, addresses, statistics.
 local native, given = ...
--- A compiled loop could not be ended from outside.
-jit.off()
+-- Elsewhere a compiled loop could not be ended from outside.
+if not given.compiles then jit.off() end
 debug.getregistry = nil
 local type, pairs, tostring, error, getinfo = type, pairs, tostring, error, debug.getinfo
 local concat, length, proxy, meta_of = table.concat, string.len, newproxy, getmetatable

@@ -2,6 +2,7 @@
 
 use crate::BLOCKS_INTERVAL_MIN;
 use crate::power::detectable;
+use crate::special::chi_square_quantile;
 use crate::units::Share;
 
 /// Windows that are chosen from, in seconds: those that people would say.
@@ -12,6 +13,8 @@ pub const WINDOWS: [f64; 13] = [
 /// windows are: the three blocks of a pilot may see none of it. Half costs up to 5 % of resolution where there is none, and
 /// spares up to 20 % where most lies there (docs/decisions/visits.md).
 const BETWEEN_MIN: f64 = 0.5;
+/// The part of pilots whose comparisons really vary by no more than is taken for the most.
+const CAUTIOUS: f64 = 0.9;
 /// Blocks that are planned at the most.
 const BLOCKS_MAX: usize = 1_000;
 
@@ -22,6 +25,19 @@ pub struct PilotNoise {
     pub variance: f64,
     /// The part of it that their windows' own unevenness explains: it falls as windows grow longer.
     pub within: f64,
+    /// Degrees of freedom of `variance`: few tell it badly.
+    pub degrees: usize,
+}
+
+impl PilotNoise {
+    /// By how much the deviation may be larger than was seen: nine of ten pilots with as many degrees of freedom see one that is at least
+    /// the real one divided by this (the interval of a variance by chi-square; R. Browne, "On the use of a pilot sample for sample size
+    /// determination", Statistics in Medicine 14, 1995).
+    fn uncertainty(&self) -> f64 {
+        let degrees = self.degrees.max(1) as f64;
+        chi_square_quantile(1.0 - CAUTIOUS, degrees)
+            .map_or(1.0, |low| (degrees / low).sqrt().max(1.0))
+    }
 }
 
 /// What a block costs.
@@ -42,6 +58,8 @@ pub struct Allocation {
     pub window_s: f64,
     /// The smallest difference that 80 % of such runs are expected to claim, in the workload that varies the most.
     pub detectable: Share,
+    /// What that is at the most, in nine of ten cases: few blocks of a pilot tell little of how figures vary.
+    pub detectable_max: Share,
     /// Seconds that it takes.
     pub seconds: f64,
 }
@@ -112,11 +130,13 @@ impl Design {
             let between = (of.variance - of.within).max(of.variance * BETWEEN_MIN);
             (between + of.within.min(of.variance) * self.window_s / window_s).sqrt()
         };
-        let most = self.noise.iter().map(deviation).reduce(f64::max)?;
+        let most = |of: &dyn Fn(&PilotNoise) -> f64| self.noise.iter().map(of).reduce(f64::max);
+        let claimed = |deviation| detectable(deviation, blocks, self.comparisons);
         Some(Allocation {
             blocks,
             window_s,
-            detectable: detectable(most, blocks, self.comparisons)?,
+            detectable: claimed(most(&deviation)?)?,
+            detectable_max: claimed(most(&|of| deviation(of) * of.uncertainty())?)?,
             seconds: blocks as f64 * (self.cost.beside_s + self.cost.windows * window_s),
         })
     }
@@ -158,7 +178,11 @@ mod tests {
     fn design(variance: f64, within: f64) -> Design {
         Design {
             cost: COST,
-            noise: vec![PilotNoise { variance, within }],
+            noise: vec![PilotNoise {
+                variance,
+                within,
+                degrees: 2,
+            }],
             window_s: 1.0,
             comparisons: 5,
             windows: WINDOWS.to_vec(),
@@ -203,8 +227,25 @@ mod tests {
         both.noise.push(PilotNoise {
             variance: 1e-6,
             within: 0.0,
+            degrees: 2,
         });
         assert_eq!(both.spend(1_200.0), alone);
+    }
+
+    /// A pilot of two servers in three blocks foretold that differences of 0.6 % would be claimed; the run could claim 4.2 %.
+    #[test]
+    fn what_a_pilot_cannot_know_is_told() {
+        let mut design = design(0.001, 0.0);
+        let of_two = design.spend(1_200.0).expect("time enough");
+        // Of two degrees the quantile is -2 ln 0.9.
+        let factor = (2.0 / (-2.0 * libm::log(0.9_f64))).sqrt();
+        let log = |share: Share| libm::log1p(share.0);
+        let seen = log(of_two.detectable_max) / log(of_two.detectable);
+        assert!((seen - factor).abs() < 1e-6, "{seen} {factor}");
+        design.noise[0].degrees = 200;
+        let of_many = design.spend(1_200.0).expect("time enough");
+        assert_eq!(of_many.detectable, of_two.detectable);
+        assert!(of_many.detectable_max.0 < 1.1 * of_many.detectable.0);
     }
 
     #[test]

@@ -31,6 +31,30 @@ pub fn normal_quantile(p: f64) -> Option<f64> {
     (p > 0.0 && p < 1.0).then(|| root(normal_distribution, p, 40.0))
 }
 
+/// The value under which a share `p` of the chi-square distribution with `degrees` of freedom lies.
+/// `None` unless `0 < p < 1` and `degrees >= 1`.
+pub fn chi_square_quantile(p: f64, degrees: f64) -> Option<f64> {
+    let allowed = degrees.is_finite() && degrees >= 1.0;
+    let limit = degrees + 40.0 * (degrees.sqrt() + 1.0);
+    (allowed && p > 0.0 && p < 1.0).then(|| root(|x| chi_square_distribution(x, degrees), p, limit))
+}
+
+/// The chi-square distribution function with `degrees` of freedom, by the series of the incomplete gamma function (DLMF 8.11.4), all of
+/// whose terms are positive.
+fn chi_square_distribution(x: f64, degrees: f64) -> f64 {
+    if x <= 0.0 {
+        return 0.0;
+    }
+    let (half, shape) = (x / 2.0, degrees / 2.0);
+    let (mut term, mut sum, mut next) = (1.0, 1.0, shape);
+    while term > 1e-17 * sum {
+        next += 1.0;
+        term *= half / next;
+        sum += term;
+    }
+    libm::exp(shape * libm::log(half) - half - libm::lgamma(shape + 1.0) + libm::log(sum)).min(1.0)
+}
+
 /// Where the rising `function` reaches `goal`, between `-limit` and `limit`.
 fn root(function: impl Fn(f64) -> f64, goal: f64, limit: f64) -> f64 {
     let (mut low, mut high, mut middle) = (-limit, limit, 0.0);
@@ -109,6 +133,33 @@ mod tests {
                 assert!((found - expected).abs() <= 5.01e-4, "{degrees} {p} {found}");
             }
         }
+    }
+
+    /// Critical values as printed in the chi-square tables of the NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.4.
+    #[test]
+    fn chi_square_quantiles_are_those_of_the_published_table() {
+        let table = [
+            (1.0, [0.016, 2.706]),
+            (2.0, [0.211, 4.605]),
+            (5.0, [1.610, 9.236]),
+            (10.0, [4.865, 15.987]),
+            (30.0, [20.599, 40.256]),
+            (100.0, [82.358, 118.498]),
+        ];
+        for (degrees, row) in table {
+            for (p, expected) in [0.10, 0.90].into_iter().zip(row) {
+                let found = chi_square_quantile(p, degrees).unwrap();
+                assert!((found - expected).abs() <= 5.01e-4, "{degrees} {p} {found}");
+            }
+        }
+        // Of many degrees it comes near the normal distribution's.
+        let many = chi_square_quantile(0.1, 20_000.0).unwrap();
+        assert!(
+            (many / (20_000.0 - 1.2816 * 200.0) - 1.0).abs() < 1e-4,
+            "{many}"
+        );
+        assert_eq!(chi_square_quantile(0.0, 2.0), None);
+        assert_eq!(chi_square_quantile(0.1, 0.0), None);
     }
 
     /// With one and two degrees of freedom the distribution has a closed form.

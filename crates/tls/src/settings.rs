@@ -1,7 +1,8 @@
 //! What to trust, what to present, which versions and protocols to speak.
 
+use std::env;
 use std::fmt;
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use rustls::client::Resumption;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion, version};
+use rustls::{ClientConfig, KeyLogFile, RootCertStore, SupportedProtocolVersion, version};
 
 use super::error::TlsError;
 use super::verify::{AcceptAll, Verifier};
@@ -106,6 +107,7 @@ pub struct TlsSettings {
     own_roots: Vec<CertificateDer<'static>>,
     identity: Option<Arc<Identity>>,
     accept_invalid: bool,
+    logs_keys: bool,
 }
 
 struct Identity {
@@ -123,6 +125,7 @@ impl Default for TlsSettings {
             own_roots: Vec::new(),
             identity: None,
             accept_invalid: false,
+            logs_keys: false,
         }
     }
 }
@@ -135,6 +138,7 @@ impl fmt::Debug for TlsSettings {
             .field("versions", &self.versions)
             .field("server_name", &self.server_name)
             .field("sessions_max", &self.sessions_max)
+            .field("logs_keys", &self.logs_keys)
             .field("client_certificate", &self.identity.is_some())
             .field("accept_invalid_certificates", &self.accept_invalid)
             .finish()
@@ -205,6 +209,24 @@ impl TlsSettings {
         self.accept_invalid = true;
     }
 
+    /// Appends the secrets of each session to the file that the environment's `SSLKEYLOGFILE` names, if it names one, so that others can
+    /// read what they captured.
+    ///
+    /// # Errors
+    /// [`TlsError::BadSetting`] where it cannot be written to.
+    pub fn log_keys_where_asked(&mut self) -> Result<(), TlsError> {
+        let Some(file) = env::var_os("SSLKEYLOGFILE").filter(|file| !file.is_empty()) else {
+            return Ok(());
+        };
+        let opened = File::options().append(true).create(true).open(&file);
+        opened.map_err(|error| TlsError::BadSetting {
+            what: "SSLKEYLOGFILE",
+            why: format!("{}: {error}", Path::new(&file).display()),
+        })?;
+        self.logs_keys = true;
+        Ok(())
+    }
+
     /// True after
     /// [`danger_accept_invalid_certificates`](TlsSettings::danger_accept_invalid_certificates).
     pub fn accepts_invalid_certificates(&self) -> bool {
@@ -257,6 +279,9 @@ impl TlsSettings {
         };
         config.enable_secret_extraction = true;
         config.resumption = resumption(self.sessions_max);
+        if self.logs_keys {
+            config.key_log = Arc::new(KeyLogFile::new());
+        }
         Ok(config)
     }
 

@@ -68,6 +68,7 @@ fn tls(words: &FetchWords) -> anyhow::Result<TlsSettings> {
     if words.danger_accept_invalid_certificates {
         tls.danger_accept_invalid_certificates();
     }
+    tls.log_keys_where_asked()?;
     Ok(tls)
 }
 

@@ -31,6 +31,7 @@ pub fn resolve(url: &LoadUrl, words: &TlsWords) -> anyhow::Result<Option<LoadTls
         identity: identity.map(|certificate| (certificate.clone(), key_of(certificate))),
         version: words.tls_version.map(|word| word.spoken()),
         no_resumption: words.no_resumption,
+        logs_keys: true,
     }))
 }
 

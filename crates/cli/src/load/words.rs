@@ -225,7 +225,9 @@ pub struct WayWords {
 
 /// Words for `https://`.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "TLS, for https://")]
+#[command(
+    next_help_heading = "TLS, for https:// (SSLKEYLOGFILE=FILE keeps the secrets of sessions)"
+)]
 pub struct TlsWords {
     /// Trust what this PEM file's certificates signed, and these themselves, in place of the machine's authorities; may be
     /// repeated

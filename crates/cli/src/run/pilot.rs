@@ -188,8 +188,10 @@ fn words_of(chosen: &Allocation, window: Option<Nanos>, planned: &Plan) -> Strin
 
 fn expected(chosen: &Allocation) -> String {
     format!(
-        "differences in rate of about {} or more would be claimed by 80 % of such runs",
-        percent(chosen.detectable.0)
+        "differences in rate of about {} or more would be claimed by 80 % of such runs (a pilot of {} tells this roughly: up to {})",
+        percent(chosen.detectable.0),
+        counted(BLOCKS, "block"),
+        percent(chosen.detectable_max.0)
     )
 }
 
@@ -260,6 +262,7 @@ mod tests {
             blocks: 14,
             window_s: 2.0,
             detectable: Share(0.03),
+            detectable_max: Share(0.08),
             seconds: 600.0,
         };
         let window = Some(Nanos::from_secs(2));
