@@ -74,11 +74,13 @@ def judge(trace, wire):
     for row_ in read_csv(trace):
         by_port[row_["local_port"]].append(row_)
     for port, rows in by_port.items():
-        rows.sort(key=lambda of: of["processed_ns"])
+        rows.sort(key=lambda of: of["processed_ns"] or 0)
         if len(rows) != len(wire.get(port, [])):
             own.odd.append(f"port {port}: trace {len(rows)}, capture {len(wire.get(port, []))}")
             continue
         for row_, seen in zip(rows, wire[port]):
+            if row_["last_byte_ns"] is None:
+                continue
             judge_one(own, row_, Exchange(seen.request - between, seen.answer - between), None, None)
     return own
 

@@ -175,6 +175,26 @@ end",
         printed: &[],
     },
     Example {
+        name: "replaced",
+        script: "
+local path, left = '/login', 3
+request = function() return wrk.format('GET', path) end
+response = function(status)
+   response = function(status, headers, body)
+      path = '/' .. headers['X-Token'] .. '/' .. body
+      left = left - 1
+      if left == 0 then wrk.thread:stop() end
+   end
+end",
+        threads: "1",
+        args: &[],
+        asked: || {
+            let each = ["/login", "/t-1/Hello"].map(|path| format!("GET {path} HTTP/1.1 {PLAIN} "));
+            each.into_iter().flat_map(|line| vec![line; 2]).collect()
+        },
+        printed: &[],
+    },
+    Example {
         name: "pipeline",
         script: "
 local all, left

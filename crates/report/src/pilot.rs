@@ -171,10 +171,17 @@ fn noise(comparisons: &[Comparison]) -> Option<PilotNoise> {
         .iter()
         .flat_map(|of| of.within.clone())
         .collect();
-    let freedom = |of: &Comparison| of.pairs.len().saturating_sub(1);
+    // Comparisons with the same reference vary together: theirs is half of each variance, so that k of them tell as much as
+    // k ÷ (1 + (k − 1) ÷ 4) that have nothing in common (the squares' correlation is that of the values, squared).
+    let freedom: usize = comparisons
+        .iter()
+        .map(|of| of.pairs.len().saturating_sub(1))
+        .sum();
+    let shared = comparisons.iter().filter(|of| of.is_ratio).count();
+    let freedom = freedom as f64 / (1.0 + shared.saturating_sub(1) as f64 / 4.0);
     Some(PilotNoise {
         variance: deviation * deviation,
-        degrees: comparisons.iter().map(freedom).sum(),
+        degrees: freedom,
         within: match within.len() {
             0 => 0.0,
             count => within.iter().sum::<f64>() / count as f64,

@@ -22,7 +22,7 @@ go(100)
 if require('jit.util').traceinfo(1) then go(10000) end
 ";
 
-struct Tried {
+struct TriedLoop {
     state: *mut lua_State,
     calls: u32,
 }
@@ -41,7 +41,7 @@ fn tried() -> Option<u32> {
         if state.is_null() {
             return None;
         }
-        let mut tried = Tried { state, calls: 0 };
+        let mut tried = TriedLoop { state, calls: 0 };
         ffi::lua_cpcall(state, run, (&raw mut tried).cast());
         ffi::lua_close(state);
         Some(tried.calls)
@@ -69,7 +69,7 @@ unsafe extern "C-unwind" fn run(state: *mut lua_State) -> i32 {
 unsafe extern "C" fn arm(tried: *mut c_void) {
     // SAFETY: as the caller says. LuaJIT's sources state that a hook may be set from anywhere with a count of 1.
     unsafe {
-        let tried: *mut Tried = tried.cast();
+        let tried: *mut TriedLoop = tried.cast();
         (*tried).calls += 1;
         if (*tried).calls == CALLS {
             ffi::lua_sethook((*tried).state, Some(end), ffi::LUA_MASKCOUNT, 1);
@@ -93,6 +93,10 @@ mod tests {
     /// A build without it runs scripts, too, but slower, and nobody would see why.
     #[test]
     fn luajit_is_built_so_that_compiled_loops_can_be_ended() {
-        assert_eq!(super::tried(), Some(super::CALLS));
+        assert_eq!(
+            super::tried(),
+            Some(super::CALLS),
+            "if it was built before .cargo/config.toml asked for that: cargo clean -p mlua-sys"
+        );
     }
 }

@@ -12,7 +12,7 @@ use crate::{ScriptRun, ScriptThread, lock};
 /// Bytes of a body that `response` is given, at the most.
 const BODY_BYTES_MAX: usize = 64 << 20;
 /// Status, headers and body.
-pub const ALL: u8 = 3;
+const ALL: u8 = 3;
 /// Bytes of memory for bodies that a connection keeps between two answers.
 const BODY_BYTES_KEPT: usize = 1 << 20;
 
@@ -68,7 +68,7 @@ impl AnswerFollower for ScriptFollower {
         self.body.clear();
         self.body.shrink_to(BODY_BYTES_KEPT);
         self.is_long = false;
-        self.kept = self.thread.wish.kept.load(Relaxed);
+        self.kept = lock(&self.thread.lua).takes();
         if let Some(checker) = &mut self.checker {
             checker.begin(request);
         }
@@ -120,14 +120,7 @@ impl AnswerFollower for ScriptFollower {
             false => HandedBody::Whole(&self.body),
         };
         let body = (self.kept >= ALL).then_some(body);
-        let mut lua = lock(&self.thread.lua);
-        let done = lua.response(status, fields, body);
-        let taken = lua.taken_max();
-        drop(lua);
-        if taken != self.kept {
-            self.thread.wish.kept.store(taken, Relaxed);
-        }
-        match done {
+        match lock(&self.thread.lua).response(status, fields, body) {
             Ok(()) => check,
             Err(why) => {
                 self.run.fail("response()", &why);

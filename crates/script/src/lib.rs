@@ -27,7 +27,7 @@ mod watch;
 use std::fs;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -106,8 +106,6 @@ impl ScriptRun {
 #[derive(Debug)]
 pub(crate) struct ThreadWish {
     pub stopped: AtomicBool,
-    /// What of answers is kept for `response`: all, until one took less.
-    pub kept: AtomicU8,
     /// Where its connections go, and whether the script says so.
     address: Mutex<(SocketAddr, bool)>,
 }
@@ -162,7 +160,6 @@ impl Scripted {
             let at = number as usize % settings.addresses.len();
             let wish = Arc::new(ThreadWish {
                 stopped: AtomicBool::new(false),
-                kept: AtomicU8::new(follow::ALL),
                 address: Mutex::new((settings.addresses[at], false)),
             });
             let own = Arc::clone(&wish);

@@ -108,8 +108,6 @@ struct LuaAccount {
     body: *mut c_void,
     /// The script's `response` when it was called last, which the registry keeps alive, and how many arguments it takes.
     response: (*const c_void, Option<u8>),
-    /// The most that one of them took.
-    taken_max: u8,
 }
 
 impl LuaAccount {
@@ -168,7 +166,6 @@ impl LuaState {
                 native,
                 body: ptr::null_mut(),
                 response: (ptr::null(), None),
-                taken_max: 0,
             }));
             ffi::lua_setallocf(state, allocate, account.cast());
             pulse.state.store(state, SeqCst);
@@ -332,10 +329,26 @@ impl LuaState {
         }
     }
 
-    /// What of answers `response` took so far at the most: 1 the status, 2 headers, too, 3 the body, too.
-    pub fn taken_max(&self) -> u8 {
-        // SAFETY: no call runs that would change it.
-        unsafe { (*self.account).taken_max }
+    /// What of an answer `response` takes: 1 the status, 2 headers, too, 3 the body, too; 3 before it was called.
+    pub fn takes(&mut self) -> u8 {
+        // SAFETY: no call runs.
+        let (known, takes) = unsafe { (*self.account).response };
+        match self.current_response() == known {
+            true => takes.unwrap_or(0).min(3),
+            false => 3,
+        }
+    }
+
+    /// The global that is called for answers, by its identity.
+    fn current_response(&mut self) -> *const c_void {
+        // SAFETY: pushing what is on the stack needs no memory; the global is read without metamethods.
+        unsafe {
+            ffi::lua_pushvalue(self.state, RESPONSE);
+            ffi::lua_rawget(self.state, ffi::LUA_GLOBALSINDEX);
+            let function = ffi::lua_topointer(self.state, -1);
+            ffi::lua_settop(self.state, KEPT);
+            function
+        }
     }
 
     /// Calls `response`, where there is one, with as much of an answer as it takes; `None` for what was not kept.
@@ -378,7 +391,6 @@ impl LuaState {
             if function != (*account).response.0 {
                 let takes = wants(state);
                 (*account).response = (function, takes);
-                (*account).taken_max = (*account).taken_max.max(takes.unwrap_or(0).min(3));
             }
             let Some(takes) = (*account).response.1 else {
                 return;

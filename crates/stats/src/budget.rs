@@ -26,7 +26,7 @@ pub struct PilotNoise {
     /// The part of it that their windows' own unevenness explains: it falls as windows grow longer.
     pub within: f64,
     /// Degrees of freedom of `variance`: few tell it badly.
-    pub degrees: usize,
+    pub degrees: f64,
 }
 
 impl PilotNoise {
@@ -34,7 +34,7 @@ impl PilotNoise {
     /// the real one divided by this (the interval of a variance by chi-square; R. Browne, "On the use of a pilot sample for sample size
     /// determination", Statistics in Medicine 14, 1995).
     fn uncertainty(&self) -> f64 {
-        let degrees = self.degrees.max(1) as f64;
+        let degrees = self.degrees.max(1.0);
         chi_square_quantile(1.0 - CAUTIOUS, degrees)
             .map_or(1.0, |low| (degrees / low).sqrt().max(1.0))
     }
@@ -181,7 +181,7 @@ mod tests {
             noise: vec![PilotNoise {
                 variance,
                 within,
-                degrees: 2,
+                degrees: 2.0,
             }],
             window_s: 1.0,
             comparisons: 5,
@@ -227,7 +227,7 @@ mod tests {
         both.noise.push(PilotNoise {
             variance: 1e-6,
             within: 0.0,
-            degrees: 2,
+            degrees: 2.0,
         });
         assert_eq!(both.spend(1_200.0), alone);
     }
@@ -242,7 +242,7 @@ mod tests {
         let log = |share: Share| libm::log1p(share.0);
         let seen = log(of_two.detectable_max) / log(of_two.detectable);
         assert!((seen - factor).abs() < 1e-6, "{seen} {factor}");
-        design.noise[0].degrees = 200;
+        design.noise[0].degrees = 200.0;
         let of_many = design.spend(1_200.0).expect("time enough");
         assert_eq!(of_many.detectable, of_two.detectable);
         assert!(of_many.detectable_max.0 < 1.1 * of_many.detectable.0);

@@ -3,6 +3,7 @@
 use std::env;
 use std::fmt;
 use std::fs::{self, File};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -218,7 +219,12 @@ impl TlsSettings {
         let Some(file) = env::var_os("SSLKEYLOGFILE").filter(|file| !file.is_empty()) else {
             return Ok(());
         };
-        let opened = File::options().append(true).create(true).open(&file);
+        // Nobody else is to read it.
+        let opened = File::options()
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(&file);
         opened.map_err(|error| TlsError::BadSetting {
             what: "SSLKEYLOGFILE",
             why: format!("{}: {error}", Path::new(&file).display()),
