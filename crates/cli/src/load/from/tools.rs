@@ -11,6 +11,9 @@ use super::table::Tool;
 /// All tools, in the order of the documentation.
 pub const TOOLS: &[Tool] = &[WRK, WRK2, HEY, AB, OHA, H2LOAD, VEGETA, CURL];
 
+/// Threads of wrk and wrk2, if no others are given.
+const THREADS_OF_WRK: u64 = 2;
+
 const WRK: Tool = Tool {
     name: "wrk",
     of: "wrk 4.1.0",
@@ -22,20 +25,28 @@ const WRK: Tool = Tool {
         flag(&["-t", "--threads"], "4", THREADS),
         flag(&["-s", "--script"], "x.lua", SCRIPT),
         flag(&["-H", "--header"], "X-One: 1", HEADER),
-        flag(&["--latency"], "", Is("--latency")),
-        flag(&["--timeout"], "2s", TIMEOUT),
+        flag(&["-L", "--latency"], "", Is("--latency")),
+        flag(&["-T", "--timeout"], "2s", TIMEOUT),
         flag(&["-v", "--version"], "", No(VERSION)),
+        flag(&["-h", "--help"], "", No(HELP)),
     ],
     finish: |to| {
         defaults(to, 10, None, Some(10));
         to.timeout.get_or_insert(Nanos::from_secs(2));
         to.insecure = true;
+        // It opens as many on each thread, and leaves the rest out.
+        let threads = to.threads.unwrap_or(THREADS_OF_WRK).max(1);
+        to.connections = to.connections.map(|all| match all % threads {
+            rest if rest < all => all - rest,
+            _ => all,
+        });
         if to.script.is_some() {
             to.script_args = to.urls.split_off(to.urls.len().min(1));
         }
         Ok(())
     },
-    remark: "wrk accepts any certificate, and so does its translation (`--insecure`). A script of theirs runs unchanged ([Scripts](scripts.md))",
+    remark: "wrk accepts any certificate, and so does its translation (`--insecure`). Each thread has as many connections: of `-t 3 -c 10` it opens 9, and so does the translation. A script \
+             of theirs runs unchanged ([Scripts](scripts.md))",
 };
 
 const WRK2: Tool = Tool {
@@ -55,7 +66,7 @@ const WRK2: Tool = Tool {
                 "a run has one of both distributions; run it again with `--latency-from submitted` and the same `--seed`",
             ),
         ),
-        flag(&["--timeout"], "2s", TIMEOUT),
+        flag(&["-T", "--timeout"], "2s", TIMEOUT),
         flag(
             &["-B", "--batch_latency"],
             "",
@@ -67,6 +78,7 @@ const WRK2: Tool = Tool {
             "2k",
             By("`-R N`", |to, value| set(&mut to.rate, rate::parse(value))),
         ),
+        flag(&["-h", "--help"], "", No(HELP)),
     ],
     finish: |to| {
         if to.rate.is_none() {
@@ -78,9 +90,11 @@ const WRK2: Tool = Tool {
     ..WRK
 };
 
+const AGENT_OF_HEY: &str = "hey/0.0.1";
+
 const HEY: Tool = Tool {
     name: "hey",
-    of: "hey 0.1.4",
+    of: "hey 0.1.5",
     subcommand: None,
     is_go: true,
     flags: &[
@@ -111,32 +125,51 @@ const HEY: Tool = Tool {
         flag(&["-x"], "proxy:3128", PROXY),
         flag(&["-h2"], "", HTTP2),
         flag(&["-host"], "example.org", HOST),
-        flag(&["-disable-compression"], "", Nothing(COMPRESSION)),
+        flag(&["-disable-compression"], "", NO_COMPRESSION),
         flag(&["-disable-keepalive"], "", NO_KEEP_ALIVE),
         flag(
             &["-disable-redirects"],
             "",
-            By("no `--follow`, which is there without it", |to, _| {
-                to.follow = Some(0);
+            By("no `--follow`, which is there without it", |to, value| {
+                to.follow = is_set(value).then_some(0);
                 Ok(())
             }),
         ),
         flag(&["-cpus"], "2", THREADS),
-        flag(&["-h"], "", No(HELP)),
+        flag(&["-h"], "X-One: 1", No("hey has given it up for `-H`")),
     ],
     finish: |to| {
         defaults(to, 50, Some(200), None);
         to.timeout.get_or_insert(Nanos::from_secs(20));
-        to.follow.get_or_insert(10);
+        to.follow.get_or_insert(9);
         to.insecure = true;
+        // Each connection sends as many, and the rest is left out.
+        let connections = to.connections.unwrap_or(1).max(1);
+        if let Some(requests) = &mut to.requests {
+            if *requests < connections {
+                return Err("hey wants -n to be no less than -c".to_owned());
+            }
+            *requests -= *requests % connections;
+        }
+        to.method = Some(to.method.take().map_or_else(get, |of| of.to_uppercase()));
+        to.content_type.get_or_insert("text/html".to_owned());
+        let agent = match to.given("User-Agent") {
+            Some(given) => format!("{given} {AGENT_OF_HEY}"),
+            None => AGENT_OF_HEY.to_owned(),
+        };
+        to.only_header("User-Agent", &agent)?;
+        compressed_of_go(to);
+        to.http2 &= to.is_secure();
+        to.on_one_connection();
         Ok(())
     },
-    remark: "hey accepts any certificate, and so does its translation; a redirect that it follows is a request of its own here, and part of the first one there",
+    remark: "hey accepts any certificate, sends GET with a body, too, unless told otherwise, and leaves out the requests that -c does not divide: all are translated. `-h2` is for https, where \
+             all requests are streams of one connection. It follows nine redirects in a row; each is a request of its own here, and part of the first one there, with a `Referer`",
 };
 
 const AB: Tool = Tool {
     name: "ab",
-    of: "ab 2.3 of Apache 2.4",
+    of: "ab 2.3 of Apache 2.4.71",
     subcommand: None,
     is_go: false,
     flags: &[
@@ -147,7 +180,7 @@ const AB: Tool = Tool {
             "5",
             By("`-d T`, with `-n 50000`", |to, value| {
                 set(&mut to.duration, duration::parse_positive(value))?;
-                to.requests.get_or_insert(50_000);
+                to.requests = Some(50_000);
                 Ok(())
             }),
         ),
@@ -184,12 +217,16 @@ const AB: Tool = Tool {
         flag(
             &["-C"],
             "name=value",
-            By("`-H 'Cookie: …'`", |to, value| {
-                to.header(&format!("Cookie: {value}"))
+            By("`-H 'Cookie: …'`, the last one", |to, value| {
+                to.only_header("Cookie", value)
             }),
         ),
         flag(&["-H"], "X-One: 1", HEADER),
-        flag(&["-A"], "user:password", BASIC),
+        flag(
+            &["-A"],
+            "user:password",
+            By(BASIC_WORDS, |to, value| basic(to, value)),
+        ),
         flag(&["-P"], "user:password", No(TO_PROXY)),
         flag(&["-X"], "proxy:3128", PROXY),
         flag(&["-V"], "", No(VERSION)),
@@ -249,21 +286,31 @@ const AB: Tool = Tool {
         to.timeout.get_or_insert(Nanos::from_secs(30));
         to.keep_alive.get_or_insert(false);
         to.insecure = true;
+        to.http1_0 = true;
         if to.has_body {
             to.content_type.get_or_insert("text/plain".to_owned());
         }
+        to.sends(&[("User-Agent", "ApacheBench/2.3"), ("Accept", "*/*")]);
         Ok(())
     },
-    remark: "ab opens a connection for each request unless `-k` is given, and accepts any certificate: both are translated. It speaks HTTP/1.0, this generator HTTP/1.1",
+    remark: "ab opens a connection for each request unless `-k` is given, accepts any certificate and speaks HTTP/1.0: all are translated. Of `-n` and `-t` the last one says how many \
+             requests there are. Without `-l` it counts answers that differ in length from the first one as failed, and without `-r` it ends with the first error of a connection: neither is so here",
 };
 
 const OHA: Tool = Tool {
     name: "oha",
-    of: "oha 1.9",
+    of: "oha 1.16.0",
     subcommand: None,
     is_go: false,
     flags: &[
-        flag(&["-n"], "200", REQUESTS),
+        flag(
+            &["-n"],
+            "200",
+            By("`-n N`", |to, value| {
+                let value = value.to_uppercase();
+                set(&mut to.requests, rate::count(&value))
+            }),
+        ),
         flag(&["-c"], "50", CONNECTIONS),
         flag(
             &["-p"],
@@ -276,7 +323,9 @@ const OHA: Tool = Tool {
         flag(
             &["-w", "--wait-ongoing-requests-after-deadline"],
             "",
-            Nothing("they are always awaited"),
+            Nothing(
+                "requests that are outstanding at the end are counted by themselves, and in no figure",
+            ),
         ),
         flag(
             &["-q"],
@@ -331,18 +380,22 @@ const OHA: Tool = Tool {
         flag(
             &["--http-version"],
             "2",
-            By("`--http2` for 2, nothing for 1.1", |to, value| {
-                match value {
-                    "2" => to.http2 = true,
-                    "1.1" => {}
-                    _ => return Err("HTTP/1.1 and HTTP/2 are spoken here".to_owned()),
-                }
-                Ok(())
-            }),
+            By(
+                "`--http2` for 2, `--http1.0` for 1.0, nothing for 1.1",
+                |to, value| {
+                    match value {
+                        "2" | "2.0" => to.http2 = true,
+                        "1.1" => {}
+                        "1.0" => to.http1_0 = true,
+                        _ => return Err("HTTP/1.0, 1.1 and 2 are spoken here".to_owned()),
+                    }
+                    Ok(())
+                },
+            ),
         ),
         flag(&["--http2"], "", HTTP2),
         flag(&["--host"], "example.org", HOST),
-        flag(&["--disable-compression"], "", Nothing(COMPRESSION)),
+        flag(&["--disable-compression"], "", NO_COMPRESSION),
         flag(
             &["-r", "--redirect"],
             "0",
@@ -382,7 +435,14 @@ const OHA: Tool = Tool {
             "x.db",
             No("`--trace FILE` has the times of each request as CSV"),
         ),
-        flag(&["--debug"], "", No(DEBUG)),
+        flag(
+            &["--debug"],
+            "",
+            By("`--debug 1`", |to, _| {
+                to.only_shows = true;
+                Ok(())
+            }),
+        ),
         flag(
             &["-o", "--output"],
             "x",
@@ -397,17 +457,10 @@ const OHA: Tool = Tool {
                     Ok(())
                 }
                 "text" => Ok(()),
+                "quiet" => Err("`2>/dev/null >/dev/null` of a shell does that".to_owned()),
                 _ => {
                     Err("`--json FILE`, `--trace FILE` (CSV), `--html FILE` write such".to_owned())
                 }
-            }),
-        ),
-        flag(
-            &["-j", "--json"],
-            "",
-            By("`--json -`", |to, _| {
-                to.add("--json", Some("-".to_owned()));
-                Ok(())
             }),
         ),
         flag(
@@ -415,24 +468,31 @@ const OHA: Tool = Tool {
             "ms",
             Nothing("each figure has the unit that fits it"),
         ),
+        flag(&["--worker-threads"], "2", THREADS),
         flag(&["-h", "--help"], "", No(HELP)),
         flag(&["-V", "--version"], "", No(VERSION)),
     ],
     finish: |to| {
         defaults(to, 50, Some(200), None);
         to.timeout.get_or_insert(Nanos::ZERO);
-        if to.depth.is_some() && !to.http2 {
-            return Err("-p is for HTTP/2: add --http2".to_owned());
+        if !to.http2 {
+            // oha takes it, and does nothing with it.
+            to.depth = None;
         }
-        to.follow.get_or_insert(10);
+        to.method.get_or_insert_with(get);
+        to.sends(&[("Accept", "*/*"), ("User-Agent", "oha/1.16.0")]);
+        if !to.no_compression {
+            to.sends(&[("Accept-Encoding", "gzip, compress, deflate, br")]);
+        }
         Ok(())
     },
-    remark: "oha waits for an answer for ever unless told otherwise; the translation, an hour (`--timeout 1h`). A redirect that it follows is a request of its own here",
+    remark: "oha waits for an answer for ever unless told otherwise; the translation, an hour (`--timeout 1h`). It sends GET with a body, too, unless told otherwise. A redirect that it follows is a request of its own here; without -r it follows \
+             none, which was otherwise in old versions",
 };
 
 const H2LOAD: Tool = Tool {
     name: "h2load",
-    of: "h2load of nghttp2 1.52 and later",
+    of: "h2load of nghttp2 1.52.0, with the flags that later versions have",
     subcommand: None,
     is_go: false,
     flags: &[
@@ -451,7 +511,14 @@ const H2LOAD: Tool = Tool {
         flag(&["-f", "--max-frame-size"], "16K", No(FRAMES)),
         flag(&["-w", "--window-bits"], "30", No(FRAMES)),
         flag(&["-W", "--connection-window-bits"], "30", No(FRAMES)),
-        flag(&["-H", "--header"], "X-One: 1", HEADER),
+        flag(
+            &["-H", "--header"],
+            "X-One: 1",
+            By(
+                "`-H HEADER`; `--method M` for `:method: M`",
+                header_of_h2load,
+            ),
+        ),
         flag(&["--ciphers"], "x", No(CIPHERS)),
         flag(&["--tls13-ciphers"], "x", No(CIPHERS)),
         flag(
@@ -536,14 +603,16 @@ const H2LOAD: Tool = Tool {
         to.timeout.get_or_insert(Nanos::ZERO);
         to.http2 = !to.http1;
         to.insecure = true;
+        to.sends(&[("User-Agent", "h2load nghttp2/1.52.0")]);
         Ok(())
     },
-    remark: "h2load speaks HTTP/2 unless told otherwise, accepts any certificate, and waits for ever; the translation, an hour",
+    remark: "h2load speaks HTTP/2 unless told otherwise, accepts any certificate, and waits for ever; the translation, an hour. Over https it takes HTTP/1.1 where the server offers no \
+             HTTP/2; the translation fails there, and needs `--h1`. A connection that ends without an answer it does not open again: the requests that it had left are failures",
 };
 
 const VEGETA: Tool = Tool {
     name: "vegeta",
-    of: "`vegeta attack` of vegeta 12",
+    of: "`vegeta attack` of vegeta 12.13.0",
     subcommand: Some("attack"),
     is_go: true,
     flags: &[
@@ -576,7 +645,7 @@ const VEGETA: Tool = Tool {
             &["-http2"],
             "",
             By("`--http2` over https", |to, value| {
-                to.http1 = value == "false";
+                to.http1 = !is_set(value);
                 Ok(())
             }),
         ),
@@ -587,7 +656,7 @@ const VEGETA: Tool = Tool {
             By(
                 "the default; `-keepalive=false` is `--no-keepalive`",
                 |to, value| {
-                    to.keep_alive = Some(value != "false");
+                    to.keep_alive = Some(is_set(value));
                     Ok(())
                 },
             ),
@@ -596,9 +665,16 @@ const VEGETA: Tool = Tool {
         flag(&["-laddr"], "127.0.0.1", As("--source", same)),
         flag(&["-lazy"], "", Nothing("there is one target")),
         flag(&["-max-body"], "-1", Nothing("bodies are not kept")),
-        flag(&["-max-connections"], "50", CONNECTIONS),
-        flag(&["-max-workers"], "50", CONNECTIONS),
-        flag(&["-name"], "x", Nothing("a run has no name")),
+        flag(&["-max-connections"], "50", CONNECTIONS_MAX),
+        flag(&["-max-workers"], "50", CONNECTIONS_MAX),
+        flag(
+            &["-name"],
+            "x",
+            By(
+                "`-H 'X-Vegeta-Attack: NAME'`, which it sends",
+                |to, value| to.only_header("X-Vegeta-Attack", value),
+            ),
+        ),
         flag(
             &["-output"],
             "x.bin",
@@ -631,14 +707,23 @@ const VEGETA: Tool = Tool {
             "127.0.0.1",
             No("the system looks names up; `--resolve` gives addresses"),
         ),
-        flag(&["-root-certs"], "ca.pem", As("--cacert", same)),
+        flag(
+            &["-root-certs"],
+            "ca.pem,other.pem",
+            By("`--cacert FILE` for each", |to, value| {
+                for file in value.split(',') {
+                    to.add("--cacert", Some(file.to_owned()));
+                }
+                Ok(())
+            }),
+        ),
         flag(
             &["-session-tickets"],
             "",
             By(
                 "the default; without it `--no-resumption` over https",
-                |to, _| {
-                    to.session_tickets = true;
+                |to, value| {
+                    to.session_tickets = is_set(value);
                     Ok(())
                 },
             ),
@@ -657,12 +742,21 @@ const VEGETA: Tool = Tool {
         flag(&["-h", "-help"], "", No(HELP)),
     ],
     finish: |to| {
-        to.no_resumption = !to.session_tickets;
         to.connections.get_or_insert(100);
         to.timeout.get_or_insert(Nanos::from_secs(30));
         to.follow.get_or_insert(10);
-        let is_secure = to.urls.first().is_some_and(|url| url.starts_with("https:"));
-        to.http2 |= is_secure && !to.http1;
+        to.no_resumption = !to.session_tickets;
+        to.http2 |= to.is_secure() && !to.http1;
+        // A file of targets has headers of its own, which ours would replace.
+        if to.requests_file.is_none() {
+            let agent = match to.http2 {
+                true => "Go-http-client/2.0",
+                false => "Go-http-client/1.1",
+            };
+            to.sends(&[("User-Agent", agent)]);
+            compressed_of_go(to);
+        }
+        to.on_one_connection();
         match to.rate {
             Some(0.0) => to.rate = None,
             None => to.rate = Some(50.0),
@@ -676,5 +770,6 @@ const VEGETA: Tool = Tool {
         }
     },
     remark: "Its target comes by `echo 'GET URL' |`. vegeta opens as many connections as it needs; the translation has `-max-connections`, or 100, and more requests than \
-             that wait, which their latency says",
+             that wait, which their latency says. Over https, and with `-h2c`, all requests are streams of one connection; where a server of https speaks no HTTP/2, `-http2=false` says so here. A \
+             file of targets is sent with its own headers only",
 };
