@@ -189,12 +189,13 @@ pub fn length(value: &str) -> Result<String, String> {
     duration::parse(value).map(duration::typed)
 }
 
-/// `50`, `50/1s`, `3000/1m`, `0`, `infinity`.
+/// `50`, `50/1s`, `3000/1m`, `0`.
 pub fn rate_of_vegeta(to: &mut Translation, value: &str) -> Result<(), String> {
     let (number, time) = value.split_once('/').unwrap_or((value, "1s"));
     if number == "infinity" {
-        to.rate = Some(0.0);
-        return Ok(());
+        return Err(
+            "vegeta takes it and sends 50 a second: `-rate 0` is without a limit".to_owned(),
+        );
     }
     // A unit alone is one of it: 50/s.
     let time = match time.starts_with(|c: char| c.is_ascii_digit()) {

@@ -60,6 +60,38 @@ fn commands_of_others_are_commands_of_ours() {
             "-t 2 -c 10 -n 20 --timeout 30s -H 'User-Agent: ApacheBench/2.3' -H 'Accept: */*' --http1.0 http://x:80/",
         ),
         (
+            "echo 'GET http://x/' | vegeta -cpus=1 attack -duration=5s -body=f -name=n -max-workers=50 -max-connections=20",
+            "-t 1 -c 20 -d 5s -R 50 --timeout 30s --method GET -H 'X-Vegeta-Attack: n' -H 'User-Agent: Go-http-client/1.1' -H 'Accept-Encoding: gzip' --follow=10 --body-file f http://x/",
+        ),
+        (
+            "hey -n 205 -c 50 -D f -H 'User-Agent: me' -disable-compression=false http://x/",
+            "-t 2 -c 50 -n 200 --timeout 20s --method GET -H 'Content-Type: text/html' -H 'User-Agent: me hey/0.0.1' -H 'Accept-Encoding: gzip' --follow=9 --body-file f http://x/",
+        ),
+        (
+            "hey -h2 -z 5s -q 3 -disable-redirects https://x/",
+            "-t 1 -c 1 -d 5s -R 150 --timeout 20s -H 'Content-Type: text/html' -H 'User-Agent: hey/0.0.1' -H 'Accept-Encoding: gzip' --streams 50 --http2 --insecure https://x/",
+        ),
+        (
+            "wrk -T 1s -L -t 3 -H 'X-One: 1' -H 'x-one: 2' http://x/",
+            "-t 3 -c 9 -d 10s --timeout 1s -H 'x-one: 2' --latency http://x/",
+        ),
+        (
+            "ab -n 10 -t 5 -C a=b -C c=d -A me http://x/",
+            "-t 1 -c 1 -n 50000 -d 5s --timeout 30s -H 'Cookie: c=d' -H 'Authorization: Basic bWU=' -H 'User-Agent: ApacheBench/2.3' -H 'Accept: */*' --no-keepalive --http1.0 http://x/",
+        ),
+        (
+            "oha -n 1.5k -p 4 --debug -d x --worker-threads 1 --disable-compression http://x/",
+            "-t 1 -c 50 --timeout 1h --method GET -H 'Accept: */*' -H 'User-Agent: oha/1.16.0' --debug 1 --body x http://x/",
+        ),
+        (
+            "h2load -d f -H ':method: PUT' -H ':authority: y' http://x/",
+            "-t 1 -c 1 -n 1 --timeout 1h --method PUT -H 'Host: y' -H 'User-Agent: h2load nghttp2/1.52.0' --http2 --body-file f http://x/",
+        ),
+        (
+            "curl -H Accept: -H 'Content-Type:' -d x http://x/",
+            "-t 2 -c 10 --timeout 10s -H 'User-Agent: curl/7.88.1' --body x http://x/",
+        ),
+        (
             "wrk -t4 -c100 -d30s -s x.lua http://x/ -- --users 5",
             "-t 4 -c 100 -d 30s --timeout 2s --script x.lua http://x/ -- --users 5",
         ),
@@ -172,6 +204,14 @@ fn what_cannot_be_translated_is_named() {
         (
             "h2load -H ':path: /y' http://x/",
             "--from h2load: `-H :path: /y`: path and scheme are those of the URL",
+        ),
+        (
+            "echo 'GET http://x/' | vegeta attack -duration 1s -rate infinity",
+            "--from vegeta: `-rate infinity`: vegeta takes it and sends 50 a second",
+        ),
+        (
+            "echo 'GET http://x/' | vegeta attack -duration 1s -rate 0",
+            "--from vegeta: vegeta wants -max-workers with -rate 0",
         ),
         (
             "vegeta -cpus 2 report",
@@ -334,14 +374,14 @@ fn from_is_replaced_and_requirements_may_follow_each_other() {
         "prony",
         "load",
         "--from",
-        "wrk -c5 http://x/",
+        "wrk -c6 http://x/",
         "--json",
         "-",
     ]);
-    assert_eq!(all, "load -t 2 -c 5 -d 10s --timeout 2s http://x/ --json -");
+    assert_eq!(all, "load -t 2 -c 6 -d 10s --timeout 2s http://x/ --json -");
     assert_eq!(
         shown.as_deref(),
-        Some("prony load -t 2 -c 5 -d 10s --timeout 2s http://x/")
+        Some("prony load -t 2 -c 6 -d 10s --timeout 2s http://x/")
     );
     let (all, shown) = expand(&[
         "prony",
@@ -383,7 +423,7 @@ fn a_flag_of_another_tool_is_answered_with_ours() {
     );
     assert_eq!(
         hint(&["--max-workers=5", URL]).as_deref(),
-        Some("prony: `--max-workers` of vegeta: -c N")
+        Some("prony: `--max-workers` of vegeta: -c N, the least of both")
     );
     assert_eq!(
         hint(&["--vus", "5", URL]).as_deref(),

@@ -7,6 +7,7 @@ use super::common::*;
 use super::curl::CURL;
 use super::table::Counterpart::{As, By, Is, No, Nothing};
 use super::table::Tool;
+use super::translation::as_it_is;
 
 /// All tools, in the order of the documentation.
 pub const TOOLS: &[Tool] = &[WRK, WRK2, HEY, AB, OHA, H2LOAD, VEGETA, CURL];
@@ -121,7 +122,17 @@ const HEY: Tool = Tool {
         flag(&["-D"], "body.json", BODY_FILE),
         flag(&["-T"], "text/plain", CONTENT_TYPE),
         flag(&["-U"], "me/1.0", USER_AGENT),
-        flag(&["-a"], "user:password", BASIC),
+        flag(
+            &["-a"],
+            "user:password",
+            By(
+                "`-H 'Authorization: Basic …'`, which hey 0.1.5 forgets to send",
+                |to, value| match value.contains(':') {
+                    true => basic(to, value),
+                    false => Err("it is user:password".to_owned()),
+                },
+            ),
+        ),
         flag(&["-x"], "proxy:3128", PROXY),
         flag(&["-h2"], "", HTTP2),
         flag(&["-host"], "example.org", HOST),
@@ -157,7 +168,7 @@ const HEY: Tool = Tool {
             Some(given) => format!("{given} {AGENT_OF_HEY}"),
             None => AGENT_OF_HEY.to_owned(),
         };
-        to.only_header("User-Agent", &agent)?;
+        to.only_header("User-Agent", agent);
         compressed_of_go(to);
         to.http2 &= to.is_secure();
         to.on_one_connection();
@@ -218,7 +229,8 @@ const AB: Tool = Tool {
             &["-C"],
             "name=value",
             By("`-H 'Cookie: …'`, the last one", |to, value| {
-                to.only_header("Cookie", value)
+                to.only_header("Cookie", as_it_is(value));
+                Ok(())
             }),
         ),
         flag(&["-H"], "X-One: 1", HEADER),
@@ -338,10 +350,13 @@ const OHA: Tool = Tool {
         flag(
             &["--urls-from-file"],
             "",
-            By("`--requests-file FILE`", |to, _| {
-                to.is_file = true;
-                Ok(())
-            }),
+            By(
+                "`--requests-file FILE`, in turn; oha draws at random",
+                |to, _| {
+                    to.is_file = true;
+                    Ok(())
+                },
+            ),
         ),
         flag(&["--max-repeat"], "4", No(GENERATED)),
         flag(&["--dump-urls"], "4", No(GENERATED)),
@@ -381,12 +396,15 @@ const OHA: Tool = Tool {
             &["--http-version"],
             "2",
             By(
-                "`--http2` for 2, `--http1.0` for 1.0, nothing for 1.1",
+                "`--http2` for 2, `--http1.0 --no-keepalive` for 1.0, nothing for 1.1",
                 |to, value| {
                     match value {
                         "2" | "2.0" => to.http2 = true,
                         "1.1" => {}
-                        "1.0" => to.http1_0 = true,
+                        "1.0" => {
+                            to.http1_0 = true;
+                            to.keep_alive = Some(false);
+                        }
                         _ => return Err("HTTP/1.0, 1.1 and 2 are spoken here".to_owned()),
                     }
                     Ok(())
@@ -672,7 +690,10 @@ const VEGETA: Tool = Tool {
             "x",
             By(
                 "`-H 'X-Vegeta-Attack: NAME'`, which it sends",
-                |to, value| to.only_header("X-Vegeta-Attack", value),
+                |to, value| {
+                    to.only_header("X-Vegeta-Attack", as_it_is(value));
+                    Ok(())
+                },
             ),
         ),
         flag(
@@ -742,6 +763,7 @@ const VEGETA: Tool = Tool {
         flag(&["-h", "-help"], "", No(HELP)),
     ],
     finish: |to| {
+        let has_limit = to.connections.is_some();
         to.connections.get_or_insert(100);
         to.timeout.get_or_insert(Nanos::from_secs(30));
         to.follow.get_or_insert(10);
@@ -758,6 +780,9 @@ const VEGETA: Tool = Tool {
         }
         to.on_one_connection();
         match to.rate {
+            Some(0.0) if !has_limit => {
+                return Err("vegeta wants -max-workers with -rate 0".to_owned());
+            }
             Some(0.0) => to.rate = None,
             None => to.rate = Some(50.0),
             Some(_) => {}

@@ -107,11 +107,10 @@ impl Translation {
             self.content_type = Some(value);
             return Ok(());
         }
-        if self.last_header_counts {
-            self.headers
-                .retain(|(given, _)| !given.eq_ignore_ascii_case(name));
+        match self.last_header_counts {
+            true => self.only_header(name, value),
+            false => self.headers.push((name.to_owned(), value)),
         }
-        self.headers.push((name.to_owned(), value));
         Ok(())
     }
 
@@ -122,11 +121,11 @@ impl Translation {
         Some(value)
     }
 
-    /// Adds a header in place of others of its name.
-    pub fn only_header(&mut self, name: &str, value: &str) -> Result<(), String> {
+    /// Adds a header in place of others of its name; its value as ours takes it.
+    pub fn only_header(&mut self, name: &str, value: String) {
         self.headers
             .retain(|(given, _)| !given.eq_ignore_ascii_case(name));
-        self.header(&format!("{name}: {value}"))
+        self.headers.push((name.to_owned(), value));
     }
 
     /// The first URL is one of https.
@@ -327,7 +326,7 @@ impl Translation {
 }
 
 /// A text whose braces are text, as they are for the tools that have no fields.
-fn as_it_is(text: &str) -> String {
+pub fn as_it_is(text: &str) -> String {
     String::from_utf8_lossy(&escaped_text(text.as_bytes())).into_owned()
 }
 
