@@ -164,15 +164,17 @@ fn run(command: &mut Command) {
     status.expect("it runs");
 }
 
-/// Runs `command`, a line of a shell, and its translation; URLs begin with `URL` there, and `BODY` is a file.
-fn compared(listener: &Listener, command: &str) -> (Seen, Seen) {
-    let body = folder("load-from").join("body");
+/// Runs `command`, a line of a shell, and its translation with `more` of ours; URLs begin with `URL` there, and `BODY` is a file.
+fn compared(listener: &Listener, command: &str, more: &[&str]) -> (Seen, Seen) {
+    let test = thread::current().name().unwrap_or("load-from").to_owned();
+    let body = folder(&test).join("body");
     std::fs::write(&body, "BODY").expect("a file");
     let command = command
         .replace("URL", &listener.url)
         .replace("BODY", body.to_str().expect("a path"));
     let theirs = listener.during(|| run(Command::new("sh").args(["-c", &command])));
-    let ours = listener.during(|| run(Command::new(PRONY).args(["load", "--from", &command])));
+    let ours = [&["load", "--from", &command], more].concat();
+    let ours = listener.during(|| run(Command::new(PRONY).args(ours)));
     (theirs, ours)
 }
 
@@ -194,7 +196,7 @@ fn the_requests_of_ab_are_those_of_its_translation() {
         "ab -k -n 2 URL/redirect/2",
         "ab -k -n 4 URL/missing",
     ] {
-        let (theirs, ours) = compared(&listener, command);
+        let (theirs, ours) = compared(&listener, command, &[]);
         assert!(theirs.count() > 0, "{command}");
         assert_eq!(theirs.requests, ours.requests, "{command}");
         assert_eq!(theirs.connections, ours.connections, "{command}");
@@ -216,7 +218,7 @@ fn the_requests_of_h2load_are_those_of_its_translation() {
         "h2load --h1 -n 2 URL/redirect/2",
         "h2load --h1 -n 4 URL/missing",
     ] {
-        let (theirs, ours) = compared(&listener, command);
+        let (theirs, ours) = compared(&listener, command, &[]);
         assert!(theirs.count() > 0, "{command}");
         assert_eq!(theirs.requests, ours.requests, "{command}");
         assert_eq!(theirs.connections, ours.connections, "{command}");
@@ -238,11 +240,8 @@ fn the_requests_of_curl_are_those_of_its_translation() {
         "curl --data-raw @x -H 'Content-Type: text/plain' URL/",
         "curl -L URL/redirect/3",
     ] {
-        let (theirs, _) = compared(&listener, command);
-        let url = listener.url.clone();
-        let command = command.replace("URL", &url);
-        let once = ["load", "--from", &command, "-n", "1"];
-        let ours = listener.during(|| run(Command::new(PRONY).args(once)));
+        // It is one request there, and the load of it here.
+        let (theirs, ours) = compared(&listener, command, &["-n", "1"]);
         assert!(theirs.count() > 0, "{command}");
         assert_eq!(theirs.requests, ours.requests, "{command}");
     }
@@ -256,7 +255,7 @@ fn the_requests_of_wrk_are_those_of_its_translation() {
     }
     let listener = Listener::start();
     let command = "wrk -t 2 -c 3 -d 1s -H 'X-One: 1' -H 'X-One: 2' -H 'Host: foo' URL/redirect/2";
-    let (theirs, ours) = compared(&listener, command);
+    let (theirs, ours) = compared(&listener, command, &[]);
     let kinds = |seen: &Seen| -> Vec<Request> { seen.requests.keys().cloned().collect() };
     assert_eq!(kinds(&theirs), kinds(&ours));
     assert!(
