@@ -234,11 +234,7 @@ const AB: Tool = Tool {
             }),
         ),
         flag(&["-H"], "X-One: 1", HEADER),
-        flag(
-            &["-A"],
-            "user:password",
-            By(BASIC_WORDS, |to, value| basic(to, value)),
-        ),
+        flag(&["-A"], "user:password", By(BASIC_WORDS, basic)),
         flag(&["-P"], "user:password", No(TO_PROXY)),
         flag(&["-X"], "proxy:3128", PROXY),
         flag(&["-V"], "", No(VERSION)),
