@@ -123,14 +123,6 @@ pub fn get() -> String {
     "GET".to_owned()
 }
 
-/// What Go's client asks for unless the request says otherwise.
-pub fn compressed_of_go(to: &mut Translation) {
-    let is_own = to.given("Range").is_some() || to.method.as_deref() == Some("HEAD");
-    if !to.no_compression && !is_own {
-        to.sends(&[("Accept-Encoding", "gzip")]);
-    }
-}
-
 /// Whether a flag is set: Go's programs take `-flag=false`.
 pub fn is_set(value: &str) -> bool {
     !matches!(value, "0" | "f" | "F" | "false" | "False" | "FALSE")
@@ -187,24 +179,6 @@ pub fn same(value: &str) -> Result<String, String> {
 
 pub fn length(value: &str) -> Result<String, String> {
     duration::parse(value).map(duration::typed)
-}
-
-/// `50`, `50/1s`, `3000/1m`, `0`.
-pub fn rate_of_vegeta(to: &mut Translation, value: &str) -> Result<(), String> {
-    let (number, time) = value.split_once('/').unwrap_or((value, "1s"));
-    if number == "infinity" {
-        return Err(
-            "vegeta takes it and sends 50 a second: `-rate 0` is without a limit".to_owned(),
-        );
-    }
-    // A unit alone is one of it: 50/s.
-    let time = match time.starts_with(|c: char| c.is_ascii_digit()) {
-        true => time.to_owned(),
-        false => format!("1{time}"),
-    };
-    let time = duration::parse_positive(&time)?;
-    to.rate = Some(rate::count(number)? as f64 / time.as_secs_f64());
-    Ok(())
 }
 
 /// A header of h2load: what HTTP/2 has in place of a request line is given as one, too.

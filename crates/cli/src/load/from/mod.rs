@@ -6,6 +6,7 @@
 
 mod common;
 mod curl;
+mod go;
 mod lexer;
 mod page;
 mod scripted;

@@ -241,28 +241,36 @@ impl Translation {
         Ok(urls.map(|url| as_it_is(&with_scheme(url))).collect())
     }
 
+    /// How many, how long and how often, in the words of ours.
+    fn load(&self) -> Vec<String> {
+        let connections = self.connections.unwrap_or(1);
+        let threads = self.threads.unwrap_or(THREADS).min(connections);
+        let each = self.rate_each.map(|rate| rate * connections as f64);
+        let mut words = vec![
+            ("-t", Some(threads.to_string())),
+            ("-c", Some(connections.to_string())),
+        ];
+        if !self.only_shows {
+            words.push(("-n", self.requests.map(|requests| requests.to_string())));
+            words.push(("-d", self.duration.map(duration::typed)));
+            words.push(("-R", self.rate.or(each).map(|rate| rate.to_string())));
+        }
+        let given = words
+            .into_iter()
+            .filter_map(|(flag, value)| Some([flag.to_owned(), value?]));
+        given.flatten().collect()
+    }
+
     /// The words of ours.
     pub fn words(mut self) -> Result<Vec<String>, String> {
         let urls = self.our_urls()?;
         let is_secure = urls.iter().any(|url| url.starts_with("https:"));
-        let mut words: Vec<String> = Vec::new();
+        let mut words = self.load();
         let mut add = |flag: &str, value: Option<String>| {
             if let Some(value) = value {
                 words.extend([flag.to_owned(), value]);
             }
         };
-        let connections = self.connections.unwrap_or(1);
-        let threads = self.threads.unwrap_or(THREADS).min(connections);
-        add("-t", Some(threads.to_string()));
-        add("-c", Some(connections.to_string()));
-        let is_load = !self.only_shows;
-        let requests = self.requests.filter(|_| is_load);
-        add("-n", requests.map(|requests| requests.to_string()));
-        let duration = self.duration.filter(|_| is_load);
-        add("-d", duration.map(duration::typed));
-        let each = self.rate_each.map(|rate| rate * connections as f64);
-        let rate = self.rate.or(each).filter(|_| is_load);
-        add("-R", rate.map(|rate| rate.to_string()));
         add(
             "--timeout",
             self.timeout.map(|timeout| match timeout {
