@@ -9,6 +9,7 @@ import time
 sys.dont_write_bytecode = True  # a measurement leaves nothing in the tree
 import accounting  # noqa: E402, F401
 import arithmetic  # noqa: E402, F401
+import clients  # noqa: E402, F401
 import instruments  # noqa: E402
 import latency  # noqa: E402, F401
 import rows  # noqa: E402

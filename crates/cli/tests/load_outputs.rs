@@ -292,7 +292,7 @@ fn a_command_of_another_tool_is_printed_as_ours_and_run() {
     let said = text(&output.stderr);
     assert!(
         said.contains(&format!(
-            "prony: the same here: prony load -t 2 -c 3 -n 30 --timeout 20s --follow=10 -H 'X-One: 1' {url}\n"
+            "prony: the same here: prony load -t 2 -c 3 -n 30 --timeout 20s -H 'Content-Type: text/html' -H 'X-One: 1' -H 'User-Agent: hey/0.0.1' -H 'Accept-Encoding: gzip' --follow=9 {url}\n"
         )),
         "{said}"
     );

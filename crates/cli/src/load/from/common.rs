@@ -23,13 +23,12 @@ pub const fn flag(
 pub const VERSION: &str = "it runs nothing; ours is `prony --version`";
 pub const HELP: &str = "it runs nothing; ours is `prony load --help`";
 pub const TO_PROXY: &str = "a proxy gets no headers and no credentials of its own";
-pub const COMPRESSION: &str = "none is asked for";
 pub const GENERATED: &str = "URLs are not made up from a pattern: `{counter}`, `{random}` and columns of `--data` fill them in";
 pub const BURSTS: &str = "`--stages` changes the rate over time";
 pub const TUI: &str = "the summary is printed either way";
 pub const AWS: &str = "requests are not signed";
 pub const FAMILY: &str = "`--resolve HOST:PORT:ADDR` gives the address";
-pub const DEBUG: &str = "exchanges are not printed";
+pub const DEBUG: &str = "`--debug N` shows N exchanges whole, in place of a load";
 pub const CIPHERS: &str = "client and server agree on the safest that both have";
 pub const FRAMES: &str = "the sizes are fixed, and large enough not to be the limit";
 pub const CONNECTION_TIME: &str = "`--requests-per-connection` ends connections";
@@ -85,19 +84,50 @@ pub const USER_AGENT: Counterpart = By("`-H 'User-Agent: …'`", |to, value| {
 pub const HOST: Counterpart = By("`-H 'Host: …'`", |to, value| {
     to.header(&format!("Host: {value}"))
 });
-pub const BASIC: Counterpart = By("`-H 'Authorization: Basic …'`", |to, value| {
-    match value.contains(':') {
-        true => to.header(&format!(
-            "Authorization: Basic {}",
-            base64(value.as_bytes())
-        )),
-        false => Err("it is user:password".to_owned()),
-    }
+pub const BASIC_WORDS: &str = "`-H 'Authorization: Basic …'`";
+pub const BASIC: Counterpart = By(BASIC_WORDS, |to, value| match value.contains(':') {
+    true => basic(to, value),
+    false => Err("it is user:password".to_owned()),
 });
-pub const NO_KEEP_ALIVE: Counterpart = By("`--no-keepalive`", |to, _| {
-    to.keep_alive = Some(false);
+
+/// Credentials of basic authentication.
+pub fn basic(to: &mut Translation, value: &str) -> Result<(), String> {
+    to.header(&format!(
+        "Authorization: Basic {}",
+        base64(value.as_bytes())
+    ))
+}
+
+pub const NO_KEEP_ALIVE: Counterpart = By("`--no-keepalive`", |to, value| {
+    to.keep_alive = is_set(value).then_some(false);
     Ok(())
 });
+pub const NO_COMPRESSION: Counterpart = By(
+    "no `-H 'Accept-Encoding: …'`, which is there without it",
+    |to, value| {
+        to.no_compression = is_set(value);
+        Ok(())
+    },
+);
+/// The least of several limits of how many connections there are; 0 is none.
+pub const CONNECTIONS_MAX: Counterpart = By("`-c N`, the least of both", |to, value| {
+    let most = rate::count(value)?;
+    if most > 0 {
+        to.connections = Some(to.connections.map_or(most, |other| other.min(most)));
+    }
+    Ok(())
+});
+
+/// The method of tools that send GET with a body, too.
+pub fn get() -> String {
+    "GET".to_owned()
+}
+
+/// Whether a flag is set: Go's programs take `-flag=false`.
+pub fn is_set(value: &str) -> bool {
+    !matches!(value, "0" | "f" | "F" | "false" | "False" | "FALSE")
+}
+
 /// Redirects that are followed; 0: none.
 pub fn follow(to: &mut Translation, value: &str) -> Result<(), String> {
     let count = rate::count(value)?;
@@ -108,12 +138,12 @@ pub fn follow(to: &mut Translation, value: &str) -> Result<(), String> {
 /// Ours follows so many at most.
 const FOLLOWED_MAX: u64 = 100;
 
-pub const HTTP2: Counterpart = By("`--http2`", |to, _| {
-    to.http2 = true;
+pub const HTTP2: Counterpart = By("`--http2`", |to, value| {
+    to.http2 = is_set(value);
     Ok(())
 });
 pub const INSECURE: Counterpart = By("`--insecure`", |to, value| {
-    to.insecure = value != "false";
+    to.insecure = is_set(value);
     Ok(())
 });
 
@@ -151,21 +181,23 @@ pub fn length(value: &str) -> Result<String, String> {
     duration::parse(value).map(duration::typed)
 }
 
-/// `50`, `50/1s`, `3000/1m`, `0`, `infinity`.
-pub fn rate_of_vegeta(to: &mut Translation, value: &str) -> Result<(), String> {
-    let (number, time) = value.split_once('/').unwrap_or((value, "1s"));
-    if number == "infinity" {
-        to.rate = Some(0.0);
-        return Ok(());
-    }
-    // A unit alone is one of it: 50/s.
-    let time = match time.starts_with(|c: char| c.is_ascii_digit()) {
-        true => time.to_owned(),
-        false => format!("1{time}"),
+/// A header of h2load: what HTTP/2 has in place of a request line is given as one, too.
+pub fn header_of_h2load(to: &mut Translation, value: &str) -> Result<(), String> {
+    let Some((name, content)) = value
+        .strip_prefix(':')
+        .and_then(|rest| rest.split_once(':'))
+    else {
+        return to.header(value);
     };
-    let time = duration::parse_positive(&time)?;
-    to.rate = Some(rate::count(number)? as f64 / time.as_secs_f64());
-    Ok(())
+    let content = content.trim();
+    match name {
+        "method" => {
+            to.method = Some(content.to_owned());
+            Ok(())
+        }
+        "authority" => to.header(&format!("Host: {content}")),
+        _ => Err("path and scheme are those of the URL".to_owned()),
+    }
 }
 
 /// A body of curl: a form unless its type is given.

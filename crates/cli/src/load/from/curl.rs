@@ -8,7 +8,7 @@ use super::table::Tool;
 
 pub const CURL: Tool = Tool {
     name: "curl",
-    of: "curl, and what browsers copy as such",
+    of: "curl 7.88.1, and what browsers copy as such",
     subcommand: None,
     is_go: false,
     flags: &[
@@ -187,6 +187,8 @@ pub const CURL: Tool = Tool {
                 max => follow(to, max)?,
             }
         }
+        to.sends(&[("User-Agent", "curl/7.88.1"), ("Accept", "*/*")]);
+        to.drop_empty_headers();
         to.connections.get_or_insert(10);
         to.timeout.get_or_insert(Nanos::from_secs(10));
         Ok(())

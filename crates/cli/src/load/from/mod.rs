@@ -6,6 +6,7 @@
 
 mod common;
 mod curl;
+mod go;
 mod lexer;
 mod page;
 mod scripted;
@@ -61,18 +62,21 @@ fn of_tool(tool: &Tool, why: &str) -> String {
 
 /// Reads the words of a command after its name.
 fn read(tool: &Tool, words: &[String], to: &mut Translation) -> Result<(), String> {
-    let mut words = words.iter().map(String::as_str).peekable();
-    if let Some(subcommand) = tool.subcommand
-        && words.next_if_eq(&subcommand).is_none()
-    {
-        return Err(of_tool(
-            tool,
-            &format!("`{} {subcommand}` is what is known of it", tool.name),
-        ));
-    }
+    let mut words = words.iter().map(String::as_str);
+    let mut subcommand = tool.subcommand;
+    let unknown = |subcommand: &str| {
+        let why = format!("`{} {subcommand}` is what is known of it", tool.name);
+        of_tool(tool, &why)
+    };
     let mut only_urls = false;
     while let Some(word) = words.next() {
-        if word == "--" && !only_urls {
+        // Flags of the whole tool may stand before it.
+        if let Some(wanted) = subcommand.filter(|_| !word.starts_with('-')) {
+            if word != wanted {
+                return Err(unknown(wanted));
+            }
+            subcommand = None;
+        } else if word == "--" && !only_urls {
             only_urls = true;
         } else if only_urls || !word.starts_with('-') || word == "-" {
             to.urls.push(word.to_owned());
@@ -86,7 +90,7 @@ fn read(tool: &Tool, words: &[String], to: &mut Translation) -> Result<(), Strin
             cluster(tool, word, &mut words, to)?;
         }
     }
-    Ok(())
+    subcommand.map_or(Ok(()), |wanted| Err(unknown(wanted)))
 }
 
 /// Several flags of one letter in one word, the last perhaps with its value: `-kc100`.
@@ -154,7 +158,7 @@ fn one<'a>(
             to.add(ours, Some(value));
         }
         // Go's programs turn a flag off by `-flag=false`.
-        Counterpart::Is(_) if value == "false" => {}
+        Counterpart::Is(_) if !common::is_set(&value) => {}
         Counterpart::Is(ours) => to.add(ours, None),
         Counterpart::By(_, apply) => apply(to, &value).map_err(wrong)?,
         Counterpart::Nothing(_) => {}

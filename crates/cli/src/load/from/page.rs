@@ -64,8 +64,8 @@ prony load --from 'hey -z 10s -c 50 -q 20 http://127.0.0.1:8080/hello' --json re
 prony load --from \"echo 'GET http://127.0.0.1:8080/hello' | vegeta attack -rate=200 -duration=10s | vegeta report\"
 ```
 
-Flags of ours may follow. A flag that has no counterpart is an error that names it. What a tool does where no flag says otherwise is translated, too: its number of connections and
-requests, its time-out, whether it keeps connections. [coming-from-wrk.md](coming-from-wrk.md) says in which figures wrk, wrk2 and this generator differ, and why.
+Flags of ours may follow. A status other than 2xx and 3xx makes the exit code 1 here, but for `--expect-status`; most of the others end with 0 whatever came. A flag that has no counterpart is an error that names it. What a tool does where no flag says otherwise is translated, too: its number of connections and
+requests, its time-out, whether it keeps connections, and the headers that it sends by itself (what stands in `-H` of the translation, and was in no flag). [coming-from-wrk.md](coming-from-wrk.md) says in which figures wrk, wrk2 and this generator differ, and why.
 
 The same flag often means different things. `prony load` takes the spellings of others where they do not contradict its own; where one is not taken, the error says what it is here:
 
@@ -76,6 +76,8 @@ error: unexpected argument '-m' found
 prony: `-m` of hey, ab, oha: --method M; of h2load: --streams N with HTTP/2, else --pipeline N
 ```
 
-The tables have every flag of each tool's `--help`; of curl's, those that describe a request. k6 and Locust run scripts, which are not translated: their tables are for `--scenario`, and
+The tables have every flag of each tool's `--help`; of curl's, those that describe a request. Each was held against the version that it names: against its `--help`, and by what it sent to a
+listener beside what the translation of the same command sent (method, path, headers, body, number of requests and connections, redirects, failures). A test does that again with ab, h2load,
+curl and wrk, and keeps what hey, oha, vegeta and wrk2 sent. Not sent are `X-Vegeta-Seq` of vegeta and the `Referer` of Go's redirects. k6 and Locust run scripts, which are not translated: their tables are for `--scenario`, and
 [scenarios.md](scenarios.md#coming-from-k6) has the same users in all three.
 ";

@@ -24,9 +24,55 @@ fn parsed(words: &[String]) -> Result<Command, clap::Error> {
     Words::try_parse_from(all).map(|words| words.command)
 }
 
+fn are_translated(commands: &[(&str, &str)]) {
+    for (theirs, here) in commands {
+        assert_eq!(ours(theirs), format!("prony load {here}"), "{theirs}");
+        let words = translated(theirs).expect(theirs);
+        parsed(&words).unwrap_or_else(|error| panic!("{theirs}: {error}"));
+    }
+}
+
+#[test]
+fn what_a_tool_makes_of_its_flags_is_made_of_them_here() {
+    are_translated(&[
+        (
+            "echo 'GET http://x/' | vegeta -cpus=1 attack -duration=5s -body=f -name=n -max-workers=50 -max-connections=20",
+            "-t 1 -c 20 -d 5s -R 50 --timeout 30s --method GET -H 'X-Vegeta-Attack: n' -H 'User-Agent: Go-http-client/1.1' -H 'Accept-Encoding: gzip' --follow=10 --body-file f http://x/",
+        ),
+        (
+            "hey -n 205 -c 50 -D f -H 'User-Agent: me' -disable-compression=false http://x/",
+            "-t 2 -c 50 -n 200 --timeout 20s --method GET -H 'Content-Type: text/html' -H 'User-Agent: me hey/0.0.1' -H 'Accept-Encoding: gzip' --follow=9 --body-file f http://x/",
+        ),
+        (
+            "hey -h2 -z 5s -q 3 -disable-redirects https://x/",
+            "-t 1 -c 1 -d 5s -R 150 --timeout 20s -H 'Content-Type: text/html' -H 'User-Agent: hey/0.0.1' -H 'Accept-Encoding: gzip' --streams 50 --http2 --insecure https://x/",
+        ),
+        (
+            "wrk -T 1s -L -t 3 -H 'X-One: 1' -H 'x-one: 2' http://x/",
+            "-t 3 -c 9 -d 10s --timeout 1s -H 'x-one: 2' --latency http://x/",
+        ),
+        (
+            "ab -n 10 -t 5 -C a=b -C c=d -A me http://x/",
+            "-t 1 -c 1 -n 50000 -d 5s --timeout 30s -H 'Cookie: c=d' -H 'Authorization: Basic bWU=' -H 'User-Agent: ApacheBench/2.3' -H 'Accept: */*' --no-keepalive --http1.0 http://x/",
+        ),
+        (
+            "oha -n 1.5k -p 4 --debug -d x --worker-threads 1 --disable-compression http://x/",
+            "-t 1 -c 50 --timeout 1h --method GET -H 'Accept: */*' -H 'User-Agent: oha/1.16.0' --debug 1 --body x http://x/",
+        ),
+        (
+            "h2load -d f -H ':method: PUT' -H ':authority: y' http://x/",
+            "-t 1 -c 1 -n 1 --timeout 1h --method PUT -H 'Host: y' -H 'User-Agent: h2load nghttp2/1.52.0' --http2 --body-file f http://x/",
+        ),
+        (
+            "curl -H Accept: -H 'Content-Type:' -d x http://x/",
+            "-t 2 -c 10 --timeout 10s -H 'User-Agent: curl/7.88.1' --body x http://x/",
+        ),
+    ]);
+}
+
 #[test]
 fn commands_of_others_are_commands_of_ours() {
-    for (theirs, here) in [
+    are_translated(&[
         (
             "wrk -t4 -c100 -d30s http://x/",
             "-t 4 -c 100 -d 30s --timeout 2s http://x/",
@@ -41,23 +87,23 @@ fn commands_of_others_are_commands_of_ours() {
         ),
         (
             "hey http://x/",
-            "-t 2 -c 50 -n 200 --timeout 20s --follow=10 http://x/",
+            "-t 2 -c 50 -n 200 --timeout 20s -H 'Content-Type: text/html' -H 'User-Agent: hey/0.0.1' -H 'Accept-Encoding: gzip' --follow=9 http://x/",
         ),
         (
             "hey -z 1m30s -n 5 -c 10 -q 5 -m POST -d '{}' -T application/json http://x/",
-            "-t 2 -c 10 -d 90s -R 50 --timeout 20s -H 'Content-Type: application/json' --follow=10 --body '{}' http://x/",
+            "-t 2 -c 10 -d 90s -R 50 --timeout 20s -H 'Content-Type: application/json' -H 'User-Agent: hey/0.0.1' -H 'Accept-Encoding: gzip' --follow=9 --body '{}' http://x/",
         ),
         (
             "hey -disable-keepalive -disable-redirects --cpus=1 http://x/",
-            "-t 1 -c 50 -n 200 --timeout 20s --no-keepalive http://x/",
+            "-t 1 -c 50 -n 200 --timeout 20s -H 'Content-Type: text/html' -H 'User-Agent: hey/0.0.1' -H 'Accept-Encoding: gzip' --no-keepalive http://x/",
         ),
         (
             "ab -n 1000 -c 10 -k http://x/",
-            "-t 2 -c 10 -n 1000 --timeout 30s http://x/",
+            "-t 2 -c 10 -n 1000 --timeout 30s -H 'User-Agent: ApacheBench/2.3' -H 'Accept: */*' --http1.0 http://x/",
         ),
         (
             "ab -kc10 -n20 x:80/",
-            "-t 2 -c 10 -n 20 --timeout 30s http://x:80/",
+            "-t 2 -c 10 -n 20 --timeout 30s -H 'User-Agent: ApacheBench/2.3' -H 'Accept: */*' --http1.0 http://x:80/",
         ),
         (
             "wrk -t4 -c100 -d30s -s x.lua http://x/ -- --users 5",
@@ -69,35 +115,35 @@ fn commands_of_others_are_commands_of_ours() {
         ),
         (
             "ab http://x/",
-            "-t 1 -c 1 -n 1 --timeout 30s --no-keepalive http://x/",
+            "-t 1 -c 1 -n 1 --timeout 30s -H 'User-Agent: ApacheBench/2.3' -H 'Accept: */*' --no-keepalive --http1.0 http://x/",
         ),
         (
             "ab -t 5 -u f.txt http://x/",
-            "-t 1 -c 1 -n 50000 -d 5s --timeout 30s --method PUT -H 'Content-Type: text/plain' --no-keepalive --body-file f.txt http://x/",
+            "-t 1 -c 1 -n 50000 -d 5s --timeout 30s --method PUT -H 'Content-Type: text/plain' -H 'User-Agent: ApacheBench/2.3' -H 'Accept: */*' --no-keepalive --http1.0 --body-file f.txt http://x/",
         ),
         (
             "oha -z 10s -q 100 -c 20 --http2 -p 4 http://x/",
-            "-t 2 -c 20 -d 10s -R 100 --timeout 1h --streams 4 --http2 --follow=10 http://x/",
+            "-t 2 -c 20 -d 10s -R 100 --timeout 1h -H 'Accept: */*' -H 'User-Agent: oha/1.16.0' -H 'Accept-Encoding: gzip, compress, deflate, br' --streams 4 --http2 http://x/",
         ),
         (
             "h2load -n100 -c10 -m 8 http://x/",
-            "-t 1 -c 10 -n 100 --timeout 1h --streams 8 --http2 http://x/",
+            "-t 1 -c 10 -n 100 --timeout 1h -H 'User-Agent: h2load nghttp2/1.52.0' --streams 8 --http2 http://x/",
         ),
         (
             "h2load --h1 -D 5 -c10 -m 8 --rps=5 http://x/",
-            "-t 1 -c 10 -d 5s -R 50 --timeout 1h --pipeline 8 http://x/",
+            "-t 1 -c 10 -d 5s -R 50 --timeout 1h -H 'User-Agent: h2load nghttp2/1.52.0' --pipeline 8 http://x/",
         ),
         (
             "echo 'GET http://x/' | vegeta attack -duration=5s -rate 3000/1m | tee r.bin | vegeta report",
-            "-t 2 -c 100 -d 5s -R 50 --timeout 30s --follow=10 http://x/",
+            "-t 2 -c 100 -d 5s -R 50 --timeout 30s -H 'User-Agent: Go-http-client/1.1' -H 'Accept-Encoding: gzip' --follow=10 http://x/",
         ),
         (
             "echo 'PUT https://x/' | vegeta attack -duration=5s -rate=0 -max-workers=7 -session-tickets",
-            "-t 2 -c 7 -d 5s --timeout 30s --method PUT --http2 --follow=10 https://x/",
+            "-t 1 -c 1 -d 5s --timeout 30s --method PUT -H 'User-Agent: Go-http-client/2.0' -H 'Accept-Encoding: gzip' --streams 7 --http2 --follow=10 https://x/",
         ),
         (
             "curl 'http://x/' -H 'Accept: */*' --data-raw '{\"a\":1}' -H 'Content-Type: application/json' --compressed",
-            "-t 2 -c 10 --timeout 10s -H 'Content-Type: application/json' -H 'Accept: */*' --body '{\"a\":1}' --compressed http://x/",
+            "-t 2 -c 10 --timeout 10s -H 'Content-Type: application/json' -H 'Accept: */*' -H 'User-Agent: curl/7.88.1' --body '{\"a\":1}' --compressed http://x/",
         ),
         (
             "vegeta attack -duration=5s -redirects -1 -targets x",
@@ -105,21 +151,17 @@ fn commands_of_others_are_commands_of_ours() {
         ),
         (
             "curl --max-redirs 3 -L http://x/",
-            "-t 2 -c 10 --timeout 10s --follow=3 http://x/",
+            "-t 2 -c 10 --timeout 10s -H 'User-Agent: curl/7.88.1' -H 'Accept: */*' --follow=3 http://x/",
         ),
         (
             "curl -L http://x/",
-            "-t 2 -c 10 --timeout 10s --follow=50 http://x/",
+            "-t 2 -c 10 --timeout 10s -H 'User-Agent: curl/7.88.1' -H 'Accept: */*' --follow=50 http://x/",
         ),
         (
             "curl -XDELETE -u user:password http://x/",
-            "-t 2 -c 10 --timeout 10s --method DELETE -H 'Authorization: Basic dXNlcjpwYXNzd29yZA==' http://x/",
+            "-t 2 -c 10 --timeout 10s --method DELETE -H 'Authorization: Basic dXNlcjpwYXNzd29yZA==' -H 'User-Agent: curl/7.88.1' -H 'Accept: */*' http://x/",
         ),
-    ] {
-        assert_eq!(ours(theirs), format!("prony load {here}"), "{theirs}");
-        let words = translated(theirs).expect(theirs);
-        parsed(&words).unwrap_or_else(|error| panic!("{theirs}: {error}"));
-    }
+    ]);
 }
 
 #[test]
@@ -161,7 +203,30 @@ fn what_cannot_be_translated_is_named() {
             "vegeta report",
             "--from vegeta: `vegeta attack` is what is known of it",
         ),
-        ("oha -p 3 http://x/", "--from oha: -p is for HTTP/2"),
+        (
+            "hey -n 3 http://x/",
+            "--from hey: hey wants -n to be no less than -c",
+        ),
+        (
+            "hey -h 'X-One: 1' http://x/",
+            "--from hey: `-h` cannot be translated: hey has given it up",
+        ),
+        (
+            "h2load -H ':path: /y' http://x/",
+            "--from h2load: `-H :path: /y`: path and scheme are those of the URL",
+        ),
+        (
+            "echo 'GET http://x/' | vegeta attack -duration 1s -rate infinity",
+            "--from vegeta: `-rate infinity`: vegeta takes it and sends 50 a second",
+        ),
+        (
+            "echo 'GET http://x/' | vegeta attack -duration 1s -rate 0",
+            "--from vegeta: vegeta wants -max-workers with -rate 0",
+        ),
+        (
+            "vegeta -cpus 2 report",
+            "--from vegeta: `vegeta attack` is what is known of it",
+        ),
         ("cat x | wrk http://x/", "--from: `cat x |` is for a shell"),
         (
             "wrk http://x/ | grep Req",
@@ -319,14 +384,14 @@ fn from_is_replaced_and_requirements_may_follow_each_other() {
         "prony",
         "load",
         "--from",
-        "wrk -c5 http://x/",
+        "wrk -c6 http://x/",
         "--json",
         "-",
     ]);
-    assert_eq!(all, "load -t 2 -c 5 -d 10s --timeout 2s http://x/ --json -");
+    assert_eq!(all, "load -t 2 -c 6 -d 10s --timeout 2s http://x/ --json -");
     assert_eq!(
         shown.as_deref(),
-        Some("prony load -t 2 -c 5 -d 10s --timeout 2s http://x/")
+        Some("prony load -t 2 -c 6 -d 10s --timeout 2s http://x/")
     );
     let (all, shown) = expand(&[
         "prony",
@@ -368,7 +433,7 @@ fn a_flag_of_another_tool_is_answered_with_ours() {
     );
     assert_eq!(
         hint(&["--max-workers=5", URL]).as_deref(),
-        Some("prony: `--max-workers` of vegeta: -c N")
+        Some("prony: `--max-workers` of vegeta: -c N, the least of both")
     );
     assert_eq!(
         hint(&["--vus", "5", URL]).as_deref(),

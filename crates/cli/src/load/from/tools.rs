@@ -5,11 +5,16 @@ use prony_base::typed::{duration, rate};
 
 use super::common::*;
 use super::curl::CURL;
+use super::go::{HEY, VEGETA};
 use super::table::Counterpart::{As, By, Is, No, Nothing};
 use super::table::Tool;
+use super::translation::as_it_is;
 
 /// All tools, in the order of the documentation.
 pub const TOOLS: &[Tool] = &[WRK, WRK2, HEY, AB, OHA, H2LOAD, VEGETA, CURL];
+
+/// Threads of wrk and wrk2, if no others are given.
+const THREADS_OF_WRK: u64 = 2;
 
 const WRK: Tool = Tool {
     name: "wrk",
@@ -22,20 +27,28 @@ const WRK: Tool = Tool {
         flag(&["-t", "--threads"], "4", THREADS),
         flag(&["-s", "--script"], "x.lua", SCRIPT),
         flag(&["-H", "--header"], "X-One: 1", HEADER),
-        flag(&["--latency"], "", Is("--latency")),
-        flag(&["--timeout"], "2s", TIMEOUT),
+        flag(&["-L", "--latency"], "", Is("--latency")),
+        flag(&["-T", "--timeout"], "2s", TIMEOUT),
         flag(&["-v", "--version"], "", No(VERSION)),
+        flag(&["-h", "--help"], "", No(HELP)),
     ],
     finish: |to| {
         defaults(to, 10, None, Some(10));
         to.timeout.get_or_insert(Nanos::from_secs(2));
         to.insecure = true;
+        // It opens as many on each thread, and leaves the rest out.
+        let threads = to.threads.unwrap_or(THREADS_OF_WRK).max(1);
+        to.connections = to.connections.map(|all| match all % threads {
+            rest if rest < all => all - rest,
+            _ => all,
+        });
         if to.script.is_some() {
             to.script_args = to.urls.split_off(to.urls.len().min(1));
         }
         Ok(())
     },
-    remark: "wrk accepts any certificate, and so does its translation (`--insecure`). A script of theirs runs unchanged ([Scripts](scripts.md))",
+    remark: "wrk accepts any certificate, and so does its translation (`--insecure`). Each thread has as many connections: of `-t 3 -c 10` it opens 9, and so does the translation. A script \
+             of theirs runs unchanged ([Scripts](scripts.md))",
 };
 
 const WRK2: Tool = Tool {
@@ -55,7 +68,7 @@ const WRK2: Tool = Tool {
                 "a run has one of both distributions; run it again with `--latency-from submitted` and the same `--seed`",
             ),
         ),
-        flag(&["--timeout"], "2s", TIMEOUT),
+        flag(&["-T", "--timeout"], "2s", TIMEOUT),
         flag(
             &["-B", "--batch_latency"],
             "",
@@ -67,6 +80,7 @@ const WRK2: Tool = Tool {
             "2k",
             By("`-R N`", |to, value| set(&mut to.rate, rate::parse(value))),
         ),
+        flag(&["-h", "--help"], "", No(HELP)),
     ],
     finish: |to| {
         if to.rate.is_none() {
@@ -78,65 +92,9 @@ const WRK2: Tool = Tool {
     ..WRK
 };
 
-const HEY: Tool = Tool {
-    name: "hey",
-    of: "hey 0.1.4",
-    subcommand: None,
-    is_go: true,
-    flags: &[
-        flag(&["-n"], "200", REQUESTS),
-        flag(&["-c"], "50", CONNECTIONS),
-        flag(
-            &["-q"],
-            "20",
-            By("`-R N`, over all connections: -q times -c", |to, value| {
-                set(&mut to.rate_each, rate::parse(value))
-            }),
-        ),
-        flag(&["-z"], "1m30s", DURATION),
-        flag(
-            &["-o"],
-            "csv",
-            No("`--trace FILE` has the times of each request as CSV"),
-        ),
-        flag(&["-m"], "PUT", METHOD),
-        flag(&["-H"], "X-One: 1", HEADER),
-        flag(&["-t"], "20", TIMEOUT),
-        flag(&["-A"], "text/html", ACCEPT),
-        flag(&["-d"], "text", BODY),
-        flag(&["-D"], "body.json", BODY_FILE),
-        flag(&["-T"], "text/plain", CONTENT_TYPE),
-        flag(&["-U"], "me/1.0", USER_AGENT),
-        flag(&["-a"], "user:password", BASIC),
-        flag(&["-x"], "proxy:3128", PROXY),
-        flag(&["-h2"], "", HTTP2),
-        flag(&["-host"], "example.org", HOST),
-        flag(&["-disable-compression"], "", Nothing(COMPRESSION)),
-        flag(&["-disable-keepalive"], "", NO_KEEP_ALIVE),
-        flag(
-            &["-disable-redirects"],
-            "",
-            By("no `--follow`, which is there without it", |to, _| {
-                to.follow = Some(0);
-                Ok(())
-            }),
-        ),
-        flag(&["-cpus"], "2", THREADS),
-        flag(&["-h"], "", No(HELP)),
-    ],
-    finish: |to| {
-        defaults(to, 50, Some(200), None);
-        to.timeout.get_or_insert(Nanos::from_secs(20));
-        to.follow.get_or_insert(10);
-        to.insecure = true;
-        Ok(())
-    },
-    remark: "hey accepts any certificate, and so does its translation; a redirect that it follows is a request of its own here, and part of the first one there",
-};
-
 const AB: Tool = Tool {
     name: "ab",
-    of: "ab 2.3 of Apache 2.4",
+    of: "ab 2.3 of Apache 2.4.71",
     subcommand: None,
     is_go: false,
     flags: &[
@@ -147,7 +105,7 @@ const AB: Tool = Tool {
             "5",
             By("`-d T`, with `-n 50000`", |to, value| {
                 set(&mut to.duration, duration::parse_positive(value))?;
-                to.requests.get_or_insert(50_000);
+                to.requests = Some(50_000);
                 Ok(())
             }),
         ),
@@ -184,12 +142,13 @@ const AB: Tool = Tool {
         flag(
             &["-C"],
             "name=value",
-            By("`-H 'Cookie: …'`", |to, value| {
-                to.header(&format!("Cookie: {value}"))
+            By("`-H 'Cookie: …'`, the last one", |to, value| {
+                to.only_header("Cookie", as_it_is(value));
+                Ok(())
             }),
         ),
         flag(&["-H"], "X-One: 1", HEADER),
-        flag(&["-A"], "user:password", BASIC),
+        flag(&["-A"], "user:password", By(BASIC_WORDS, basic)),
         flag(&["-P"], "user:password", No(TO_PROXY)),
         flag(&["-X"], "proxy:3128", PROXY),
         flag(&["-V"], "", No(VERSION)),
@@ -249,21 +208,31 @@ const AB: Tool = Tool {
         to.timeout.get_or_insert(Nanos::from_secs(30));
         to.keep_alive.get_or_insert(false);
         to.insecure = true;
+        to.http1_0 = true;
         if to.has_body {
             to.content_type.get_or_insert("text/plain".to_owned());
         }
+        to.sends(&[("User-Agent", "ApacheBench/2.3"), ("Accept", "*/*")]);
         Ok(())
     },
-    remark: "ab opens a connection for each request unless `-k` is given, and accepts any certificate: both are translated. It speaks HTTP/1.0, this generator HTTP/1.1",
+    remark: "ab opens a connection for each request unless `-k` is given, accepts any certificate and speaks HTTP/1.0: all are translated. Of `-n` and `-t` the last one says how many \
+             requests there are. Without `-l` it counts answers that differ in length from the first one as failed, and without `-r` it ends with the first error of a connection: neither is so here",
 };
 
 const OHA: Tool = Tool {
     name: "oha",
-    of: "oha 1.9",
+    of: "oha 1.16.0",
     subcommand: None,
     is_go: false,
     flags: &[
-        flag(&["-n"], "200", REQUESTS),
+        flag(
+            &["-n"],
+            "200",
+            By("`-n N`", |to, value| {
+                let value = value.to_uppercase();
+                set(&mut to.requests, rate::count(&value))
+            }),
+        ),
         flag(&["-c"], "50", CONNECTIONS),
         flag(
             &["-p"],
@@ -276,7 +245,9 @@ const OHA: Tool = Tool {
         flag(
             &["-w", "--wait-ongoing-requests-after-deadline"],
             "",
-            Nothing("they are always awaited"),
+            Nothing(
+                "requests that are outstanding at the end are counted by themselves, and in no figure",
+            ),
         ),
         flag(
             &["-q"],
@@ -289,10 +260,13 @@ const OHA: Tool = Tool {
         flag(
             &["--urls-from-file"],
             "",
-            By("`--requests-file FILE`", |to, _| {
-                to.is_file = true;
-                Ok(())
-            }),
+            By(
+                "`--requests-file FILE`, in turn; oha draws at random",
+                |to, _| {
+                    to.is_file = true;
+                    Ok(())
+                },
+            ),
         ),
         flag(&["--max-repeat"], "4", No(GENERATED)),
         flag(&["--dump-urls"], "4", No(GENERATED)),
@@ -331,18 +305,25 @@ const OHA: Tool = Tool {
         flag(
             &["--http-version"],
             "2",
-            By("`--http2` for 2, nothing for 1.1", |to, value| {
-                match value {
-                    "2" => to.http2 = true,
-                    "1.1" => {}
-                    _ => return Err("HTTP/1.1 and HTTP/2 are spoken here".to_owned()),
-                }
-                Ok(())
-            }),
+            By(
+                "`--http2` for 2, `--http1.0 --no-keepalive` for 1.0, nothing for 1.1",
+                |to, value| {
+                    match value {
+                        "2" | "2.0" => to.http2 = true,
+                        "1.1" => {}
+                        "1.0" => {
+                            to.http1_0 = true;
+                            to.keep_alive = Some(false);
+                        }
+                        _ => return Err("HTTP/1.0, 1.1 and 2 are spoken here".to_owned()),
+                    }
+                    Ok(())
+                },
+            ),
         ),
         flag(&["--http2"], "", HTTP2),
         flag(&["--host"], "example.org", HOST),
-        flag(&["--disable-compression"], "", Nothing(COMPRESSION)),
+        flag(&["--disable-compression"], "", NO_COMPRESSION),
         flag(
             &["-r", "--redirect"],
             "0",
@@ -382,7 +363,14 @@ const OHA: Tool = Tool {
             "x.db",
             No("`--trace FILE` has the times of each request as CSV"),
         ),
-        flag(&["--debug"], "", No(DEBUG)),
+        flag(
+            &["--debug"],
+            "",
+            By("`--debug 1`", |to, _| {
+                to.only_shows = true;
+                Ok(())
+            }),
+        ),
         flag(
             &["-o", "--output"],
             "x",
@@ -397,17 +385,10 @@ const OHA: Tool = Tool {
                     Ok(())
                 }
                 "text" => Ok(()),
+                "quiet" => Err("`2>/dev/null >/dev/null` of a shell does that".to_owned()),
                 _ => {
                     Err("`--json FILE`, `--trace FILE` (CSV), `--html FILE` write such".to_owned())
                 }
-            }),
-        ),
-        flag(
-            &["-j", "--json"],
-            "",
-            By("`--json -`", |to, _| {
-                to.add("--json", Some("-".to_owned()));
-                Ok(())
             }),
         ),
         flag(
@@ -415,24 +396,31 @@ const OHA: Tool = Tool {
             "ms",
             Nothing("each figure has the unit that fits it"),
         ),
+        flag(&["--worker-threads"], "2", THREADS),
         flag(&["-h", "--help"], "", No(HELP)),
         flag(&["-V", "--version"], "", No(VERSION)),
     ],
     finish: |to| {
         defaults(to, 50, Some(200), None);
         to.timeout.get_or_insert(Nanos::ZERO);
-        if to.depth.is_some() && !to.http2 {
-            return Err("-p is for HTTP/2: add --http2".to_owned());
+        if !to.http2 {
+            // oha takes it, and does nothing with it.
+            to.depth = None;
         }
-        to.follow.get_or_insert(10);
+        to.method.get_or_insert_with(get);
+        to.sends(&[("Accept", "*/*"), ("User-Agent", "oha/1.16.0")]);
+        if !to.no_compression {
+            to.sends(&[("Accept-Encoding", "gzip, compress, deflate, br")]);
+        }
         Ok(())
     },
-    remark: "oha waits for an answer for ever unless told otherwise; the translation, an hour (`--timeout 1h`). A redirect that it follows is a request of its own here",
+    remark: "oha waits for an answer for ever unless told otherwise; the translation, an hour (`--timeout 1h`). It sends GET with a body, too, unless told otherwise. A redirect that it follows is a request of its own here; without -r it follows \
+             none, which was otherwise in old versions",
 };
 
 const H2LOAD: Tool = Tool {
     name: "h2load",
-    of: "h2load of nghttp2 1.52 and later",
+    of: "h2load of nghttp2 1.52.0, with the flags that later versions have",
     subcommand: None,
     is_go: false,
     flags: &[
@@ -451,7 +439,14 @@ const H2LOAD: Tool = Tool {
         flag(&["-f", "--max-frame-size"], "16K", No(FRAMES)),
         flag(&["-w", "--window-bits"], "30", No(FRAMES)),
         flag(&["-W", "--connection-window-bits"], "30", No(FRAMES)),
-        flag(&["-H", "--header"], "X-One: 1", HEADER),
+        flag(
+            &["-H", "--header"],
+            "X-One: 1",
+            By(
+                "`-H HEADER`; `--method M` for `:method: M`",
+                header_of_h2load,
+            ),
+        ),
         flag(&["--ciphers"], "x", No(CIPHERS)),
         flag(&["--tls13-ciphers"], "x", No(CIPHERS)),
         flag(
@@ -536,145 +531,9 @@ const H2LOAD: Tool = Tool {
         to.timeout.get_or_insert(Nanos::ZERO);
         to.http2 = !to.http1;
         to.insecure = true;
+        to.sends(&[("User-Agent", "h2load nghttp2/1.52.0")]);
         Ok(())
     },
-    remark: "h2load speaks HTTP/2 unless told otherwise, accepts any certificate, and waits for ever; the translation, an hour",
-};
-
-const VEGETA: Tool = Tool {
-    name: "vegeta",
-    of: "`vegeta attack` of vegeta 12",
-    subcommand: Some("attack"),
-    is_go: true,
-    flags: &[
-        flag(&["-body"], "body.json", BODY_FILE),
-        flag(&["-cert"], "client.pem", As("--cert", same)),
-        flag(&["-chunked"], "", Is("--chunked")),
-        flag(
-            &["-connect-to"],
-            "example.org:80:127.0.0.1:8080",
-            As("--connect-to", same),
-        ),
-        flag(&["-connections"], "10000", Nothing("connections stay open")),
-        flag(
-            &["-dns-ttl"],
-            "0s",
-            Nothing("names are looked up once, before the run"),
-        ),
-        flag(&["-duration"], "10s", DURATION),
-        flag(
-            &["-format"],
-            "http",
-            By("one target, `GET URL`", |_, value| match value {
-                "http" => Ok(()),
-                _ => Err("one target, `GET URL`, can be translated".to_owned()),
-            }),
-        ),
-        flag(&["-h2c"], "", HTTP2),
-        flag(&["-header"], "X-One: 1", HEADER),
-        flag(
-            &["-http2"],
-            "",
-            By("`--http2` over https", |to, value| {
-                to.http1 = value == "false";
-                Ok(())
-            }),
-        ),
-        flag(&["-insecure"], "", INSECURE),
-        flag(
-            &["-keepalive"],
-            "",
-            By(
-                "the default; `-keepalive=false` is `--no-keepalive`",
-                |to, value| {
-                    to.keep_alive = Some(value != "false");
-                    Ok(())
-                },
-            ),
-        ),
-        flag(&["-key"], "key.pem", As("--key", same)),
-        flag(&["-laddr"], "127.0.0.1", As("--source", same)),
-        flag(&["-lazy"], "", Nothing("there is one target")),
-        flag(&["-max-body"], "-1", Nothing("bodies are not kept")),
-        flag(&["-max-connections"], "50", CONNECTIONS),
-        flag(&["-max-workers"], "50", CONNECTIONS),
-        flag(&["-name"], "x", Nothing("a run has no name")),
-        flag(
-            &["-output"],
-            "x.bin",
-            Nothing("`--json FILE` and others write what was measured"),
-        ),
-        flag(
-            &["-prometheus-addr"],
-            "127.0.0.1:8880",
-            As("--metrics", same),
-        ),
-        flag(&["-proxy-header"], "X-One: 1", No(TO_PROXY)),
-        flag(
-            &["-rate"],
-            "100/1s",
-            By("`-R N`; 0 is a closed loop", rate_of_vegeta),
-        ),
-        flag(
-            &["-redirects"],
-            "-1",
-            By("`--follow=N`; nothing for -1", |to, value| match value {
-                "-1" => follow(to, "0"),
-                "0" => {
-                    Err("a redirect is an error there: `--expect-status 2xx` says so".to_owned())
-                }
-                _ => follow(to, value),
-            }),
-        ),
-        flag(
-            &["-resolvers"],
-            "127.0.0.1",
-            No("the system looks names up; `--resolve` gives addresses"),
-        ),
-        flag(&["-root-certs"], "ca.pem", As("--cacert", same)),
-        flag(
-            &["-session-tickets"],
-            "",
-            By(
-                "the default; without it `--no-resumption` over https",
-                |to, _| {
-                    to.session_tickets = true;
-                    Ok(())
-                },
-            ),
-        ),
-        flag(&["-targets"], "targets.txt", REQUESTS_FILE),
-        flag(&["-timeout"], "30s", TIMEOUT),
-        flag(&["-unix-socket"], "/x", As("--unix", same)),
-        flag(
-            &["-workers"],
-            "10",
-            Nothing("connections are as many as `-c` says"),
-        ),
-        flag(&["-cpus"], "2", THREADS),
-        flag(&["-profile"], "cpu", No("it is for who works on vegeta")),
-        flag(&["-version"], "", No(VERSION)),
-        flag(&["-h", "-help"], "", No(HELP)),
-    ],
-    finish: |to| {
-        to.no_resumption = !to.session_tickets;
-        to.connections.get_or_insert(100);
-        to.timeout.get_or_insert(Nanos::from_secs(30));
-        to.follow.get_or_insert(10);
-        let is_secure = to.urls.first().is_some_and(|url| url.starts_with("https:"));
-        to.http2 |= is_secure && !to.http1;
-        match to.rate {
-            Some(0.0) => to.rate = None,
-            None => to.rate = Some(50.0),
-            Some(_) => {}
-        }
-        match to.duration {
-            None | Some(Nanos::ZERO) => {
-                Err("without -duration vegeta never ends: give one".to_owned())
-            }
-            Some(_) => Ok(()),
-        }
-    },
-    remark: "Its target comes by `echo 'GET URL' |`. vegeta opens as many connections as it needs; the translation has `-max-connections`, or 100, and more requests than \
-             that wait, which their latency says",
+    remark: "h2load speaks HTTP/2 unless told otherwise, accepts any certificate, and waits for ever; the translation, an hour. Over https it takes HTTP/1.1 where the server offers no \
+             HTTP/2; the translation fails there, and needs `--h1`. A connection that ends without an answer it does not open again: the requests that it had left are failures",
 };

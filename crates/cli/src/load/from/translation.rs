@@ -36,6 +36,16 @@ pub struct Translation {
     pub has_body: bool,
     /// Type of the body.
     pub content_type: Option<String>,
+    /// Other headers, in the order of the command.
+    headers: Vec<(String, String)>,
+    /// Of several headers of one name only the last is sent.
+    last_header_counts: bool,
+    /// Compressed answers are not asked for.
+    pub no_compression: bool,
+    /// HTTP/1.0 was asked for.
+    pub http1_0: bool,
+    /// One exchange is shown, in place of a load.
+    pub only_shows: bool,
     /// Whether connections are kept.
     pub keep_alive: Option<bool>,
     /// HTTP/2 was asked for.
@@ -70,6 +80,7 @@ impl Translation {
     pub fn new(tool: &'static str) -> Translation {
         Translation {
             tool,
+            last_header_counts: matches!(tool, "wrk" | "wrk2" | "hey" | "oha"),
             ..Translation::default()
         }
     }
@@ -91,12 +102,63 @@ impl Translation {
             .split_once(':')
             .ok_or("it is no header, which is `Name: value`")?;
         let value = as_it_is(value.trim());
+        let name = name.trim();
         if name.eq_ignore_ascii_case("content-type") {
             self.content_type = Some(value);
             return Ok(());
         }
-        self.add("-H", Some(format!("{}: {value}", name.trim())));
+        match self.last_header_counts {
+            true => self.only_header(name, value),
+            false => self.headers.push((name.to_owned(), value)),
+        }
         Ok(())
+    }
+
+    /// The value of a header that was given.
+    pub fn given(&self, name: &str) -> Option<&str> {
+        let mut given = self.headers.iter().rev();
+        let (_, value) = given.find(|(given, _)| given.eq_ignore_ascii_case(name))?;
+        Some(value)
+    }
+
+    /// Adds a header in place of others of its name; its value as ours takes it.
+    pub fn only_header(&mut self, name: &str, value: String) {
+        self.headers
+            .retain(|(given, _)| !given.eq_ignore_ascii_case(name));
+        self.headers.push((name.to_owned(), value));
+    }
+
+    /// The first URL is one of https.
+    pub fn is_secure(&self) -> bool {
+        self.urls
+            .first()
+            .is_some_and(|url| url.starts_with("https:"))
+    }
+
+    /// With HTTP/2, puts what would be connections on one as its streams, as Go's client does.
+    pub fn on_one_connection(&mut self) {
+        if let Some(connections) = self.connections.filter(|_| self.http2) {
+            self.rate = self
+                .rate
+                .or(self.rate_each.map(|each| each * connections as f64));
+            self.depth = Some(connections);
+            self.connections = Some(1);
+        }
+    }
+
+    /// Leaves out headers without a value, as curl does with them.
+    pub fn drop_empty_headers(&mut self) {
+        self.headers.retain(|(_, value)| !value.is_empty());
+        self.content_type.take_if(|of| of.is_empty());
+    }
+
+    /// Adds headers that the tool sends unless the command has others of their names.
+    pub fn sends(&mut self, headers: &[(&str, &str)]) {
+        for (name, value) in headers {
+            if self.given(name).is_none() {
+                self.headers.push(((*name).to_owned(), (*value).to_owned()));
+            }
+        }
     }
 
     /// Adds a body.
@@ -179,24 +241,36 @@ impl Translation {
         Ok(urls.map(|url| as_it_is(&with_scheme(url))).collect())
     }
 
+    /// How many, how long and how often, in the words of ours.
+    fn load(&self) -> Vec<String> {
+        let connections = self.connections.unwrap_or(1);
+        let threads = self.threads.unwrap_or(THREADS).min(connections);
+        let each = self.rate_each.map(|rate| rate * connections as f64);
+        let mut words = vec![
+            ("-t", Some(threads.to_string())),
+            ("-c", Some(connections.to_string())),
+        ];
+        if !self.only_shows {
+            words.push(("-n", self.requests.map(|requests| requests.to_string())));
+            words.push(("-d", self.duration.map(duration::typed)));
+            words.push(("-R", self.rate.or(each).map(|rate| rate.to_string())));
+        }
+        let given = words
+            .into_iter()
+            .filter_map(|(flag, value)| Some([flag.to_owned(), value?]));
+        given.flatten().collect()
+    }
+
     /// The words of ours.
     pub fn words(mut self) -> Result<Vec<String>, String> {
         let urls = self.our_urls()?;
         let is_secure = urls.iter().any(|url| url.starts_with("https:"));
-        let mut words: Vec<String> = Vec::new();
+        let mut words = self.load();
         let mut add = |flag: &str, value: Option<String>| {
             if let Some(value) = value {
                 words.extend([flag.to_owned(), value]);
             }
         };
-        let connections = self.connections.unwrap_or(1);
-        let threads = self.threads.unwrap_or(THREADS).min(connections);
-        add("-t", Some(threads.to_string()));
-        add("-c", Some(connections.to_string()));
-        add("-n", self.requests.map(|requests| requests.to_string()));
-        add("-d", self.duration.map(duration::typed));
-        let each = self.rate_each.map(|rate| rate * connections as f64);
-        add("-R", self.rate.or(each).map(|rate| rate.to_string()));
         add(
             "--timeout",
             self.timeout.map(|timeout| match timeout {
@@ -211,6 +285,9 @@ impl Translation {
             "-H",
             self.content_type.map(|of| format!("Content-Type: {of}")),
         );
+        for (name, value) in self.headers {
+            add("-H", Some(format!("{name}: {value}")));
+        }
         let depth = self
             .depth
             .filter(|depth| *depth > 1)
@@ -228,6 +305,7 @@ impl Translation {
                 self.keep_alive == Some(false) && !self.http2,
                 "--no-keepalive",
             ),
+            (self.http1_0, "--http1.0"),
             (self.http2, "--http2"),
             (self.no_resumption && is_secure, "--no-resumption"),
             (self.insecure && is_secure, "--insecure"),
@@ -236,6 +314,9 @@ impl Translation {
         }
         let follow = self.follow.filter(|count| *count > 0);
         words.extend(follow.map(|count| format!("--follow={count}")));
+        if self.only_shows {
+            words.extend(["--debug".to_owned(), "1".to_owned()]);
+        }
         words.extend(self.words);
         if let Some(script) = self.script {
             words.extend(["--script".to_owned(), script]);
@@ -253,7 +334,7 @@ impl Translation {
 }
 
 /// A text whose braces are text, as they are for the tools that have no fields.
-fn as_it_is(text: &str) -> String {
+pub fn as_it_is(text: &str) -> String {
     String::from_utf8_lossy(&escaped_text(text.as_bytes())).into_owned()
 }
 
