@@ -108,7 +108,7 @@ pub use mixed::{check_requests, first_requests};
 pub use objective::Objective;
 pub use prony_record::{LoadReport, LoadSpec};
 pub use redirect::chain::LedRequest;
-pub use require::{LoadRequirement, Requirements, StopConditions};
+pub use require::{Requirements, StopConditions, check_step_name};
 pub use run::{LoadError, LoadResult, Observer, SourceOf, run, run_by, run_with};
 pub use source::{Cycle, EncodedRequest, EndedRequest, Next, RequestSource, UserTurn};
 pub use thread_spec::ThreadSources;

@@ -165,3 +165,20 @@ pub struct LatencyNs {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub infinite: u64,
 }
+
+impl LatencyNs {
+    /// The percentile with this number, in nanoseconds, where it is one of those that are kept here: 50, 75, 90, 99, 99.9 and 99.99.
+    pub fn percentile(&self, percent: f64) -> Option<u64> {
+        let all = [
+            (50.0, self.p50),
+            (75.0, self.p75),
+            (90.0, self.p90),
+            (99.0, self.p99),
+            (99.9, self.p99_9),
+            (99.99, self.p99_99),
+        ];
+        let is_it = |known: f64| (known - percent).abs() < 1e-9;
+        let found = all.iter().find(|(known, _)| is_it(*known));
+        found.map(|(_, value)| *value)
+    }
+}

@@ -114,7 +114,7 @@ impl ScenarioSource {
             flows: random("flows"),
             thinks: random("think times"),
             fields: random("fields"),
-            counter: u64::from(thread) + 1,
+            counter: spec.counter_from + u64::from(thread) + 1,
             counter_step: u64::from(spec.threads),
             rows: (scenario.data.as_ref()).map(|data| ThreadRows::new(data, spec.seed, thread)),
             figures: ScenarioFigures::new(scenario.steps.len(), scenario.flows.len()),
