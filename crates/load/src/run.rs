@@ -371,7 +371,10 @@ fn checked(
         kept = checks.kept();
         observed = checks.observed();
     }
-    kept.extend(first.scenario.iter().flat_map(|scenario| scenario.kept()));
+    if let Some(scenario) = &first.scenario {
+        kept.extend(scenario.kept());
+        observed.extend(scenario.observed());
+    }
     (kept, observed)
 }
 

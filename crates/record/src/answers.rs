@@ -128,6 +128,30 @@ impl Failures {
         ]
     }
 
+    /// Adds others, each to those of its kind. Saturates: a file may say anything.
+    pub fn add(&mut self, others: &Failures) {
+        let sums = [
+            (&mut self.refused, others.refused),
+            (&mut self.reset, others.reset),
+            (&mut self.closed, others.closed),
+            (&mut self.timeout, others.timeout),
+            (&mut self.protocol, others.protocol),
+            (&mut self.wrong_answer, others.wrong_answer),
+            (&mut self.system, others.system),
+            (&mut self.certificate, others.certificate),
+            (&mut self.handshake, others.handshake),
+            (&mut self.alert, others.alert),
+            (&mut self.refused_stream, others.refused_stream),
+            (&mut self.stream_reset, others.stream_reset),
+            (&mut self.gone_away, others.gone_away),
+            (&mut self.check, others.check),
+            (&mut self.proxy, others.proxy),
+        ];
+        for (sum, more) in sums {
+            *sum = sum.saturating_add(more);
+        }
+    }
+
     /// All of them. Saturates: a file may say anything.
     pub fn total(&self) -> u64 {
         let counts = self.by_kind().map(|(_, count)| count);

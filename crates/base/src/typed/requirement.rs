@@ -256,8 +256,11 @@ impl FromStr for LoadRequirement {
         let mut splits = spaces.map(|(at, _)| (text[..at].trim(), text[at..].trim()));
         let found = splits.find_map(|(step, rest)| Some((step, rest.parse::<Requirement>().ok()?)));
         let (step, what) = found.ok_or(wrong)?;
-        let is_kept =
-            |percent: f64| STEP_PERCENTILES.iter().any(|of| (of - percent).abs() < 1e-9);
+        let is_kept = |percent: f64| {
+            STEP_PERCENTILES
+                .iter()
+                .any(|of| (of - percent).abs() < 1e-9)
+        };
         match what.figure {
             RequiredFigure::Bytes => Err("bytes are not counted by step".to_owned()),
             RequiredFigure::Percentile(percent) if !is_kept(percent) => Err(format!(
