@@ -31,7 +31,7 @@ fn the_documented_file_parses_whole() {
     let blocks: Vec<&str> = opened
         .map(|rest| rest.split("```").next().unwrap())
         .collect();
-    assert_eq!(blocks.len(), 11);
+    assert_eq!(blocks.len(), 12);
     for block in &blocks {
         if let Err(wrong) = parse(block) {
             panic!("{wrong}");
@@ -45,10 +45,17 @@ fn the_documented_file_parses_whole() {
     assert!(arrivals.workloads[0].arrival.is_open());
     assert_eq!(arrivals.quick.rates.unwrap().into_inner(), [1_000.0]);
     assert!(parse(blocks[3]).unwrap().workloads[0].source.is_some());
-    assert_eq!(parse(blocks[4]).unwrap().workloads[0].require.len(), 2);
-    let search = parse(blocks[5]).unwrap().workloads[0].find_max.unwrap();
+    let users = parse(blocks[4]).unwrap();
+    assert_eq!(users.workloads[0].name.get_ref(), "shop");
+    assert_eq!(
+        users.workloads[0].require[0].step.as_deref(),
+        Some("login")
+    );
+    assert!(users.workloads[1].arrival.is_open());
+    assert_eq!(parse(blocks[5]).unwrap().workloads[0].require.len(), 2);
+    let search = parse(blocks[6]).unwrap().workloads[0].find_max.unwrap();
     assert_eq!(search.step, Nanos::from_secs(1));
-    let services = parse(blocks[6]).unwrap();
+    let services = parse(blocks[7]).unwrap();
     assert_eq!((services.backings.len(), services.fronts.len()), (1, 1));
     let table = &services.workloads[0];
     assert_eq!(
@@ -65,12 +72,12 @@ fn the_documented_file_parses_whole() {
         table.rows[4].baseline_of(4, &table.rows),
         Some("No backend")
     );
-    let programs = parse(blocks[7]).unwrap();
+    let programs = parse(blocks[8]).unwrap();
     assert_eq!(programs.workloads[0].timeout, Nanos::from_secs(60));
     assert_eq!(programs.quick.count_max, Some(10_000));
-    let ichor = parse(blocks[8]).unwrap();
+    let ichor = parse(blocks[9]).unwrap();
     assert_eq!(ichor.subjects[0].works, ["coroutine"]);
-    let clients = parse(blocks[9]).unwrap();
+    let clients = parse(blocks[10]).unwrap();
     assert_eq!((clients.peers.len(), clients.networks.len()), (1, 1));
     let asked = |at: usize| clients.workloads[at].client.clone().unwrap();
     assert_eq!((asked(0).threads, asked(0).peer_threads), (2, 4));
@@ -79,7 +86,7 @@ fn the_documented_file_parses_whole() {
         ("/testpayload", 200 << 20)
     );
     assert_eq!(clients.quick.payload_max, Some(20 << 20));
-    let claims = parse(blocks[10]).unwrap().published;
+    let claims = parse(blocks[11]).unwrap().published;
     assert_eq!(claims.len(), 4);
     let first = claims[0].original.as_ref().unwrap();
     let over = first.over.as_ref().unwrap();
