@@ -108,6 +108,16 @@ fn the_summary_and_the_outputs_have_a_line_for_each_step() {
     let lines = fs::read_to_string(folder.join("lines")).expect("lines");
     let last: Value = serde_json::from_str(lines.lines().last().unwrap_or_default()).expect("JSON");
     assert_eq!(last["report"]["scenario"]["steps"][1]["counts"]["sent"], 10);
+    let seconds = lines.lines().filter_map(|line| {
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        let step = line.get("steps")?.get(1)?.clone();
+        assert_eq!(
+            (&step["name"], &step["failed"]),
+            (&"list".into(), &0.into())
+        );
+        step["completed"].as_u64()
+    });
+    assert_eq!(seconds.sum::<u64>(), 10);
     let page = fs::read_to_string(folder.join("page.html")).expect("a page");
     assert!(page.contains("abandoned 0") && page.contains("login"));
     fs::remove_dir_all(folder).expect("removed");

@@ -102,7 +102,7 @@ pub use find_max::{find_max, find_max_after, longest_length, usual_length};
 pub use follow::{AnswerEnd, AnswerFollower, AnswerFollowers};
 pub use hdr::{IntervalLog, percentiles_text};
 pub use hpack::request_fields;
-pub use interval::{LoadInterval, LoadTotals};
+pub use interval::{LoadInterval, LoadTotals, StepTotals};
 pub use latencies::Latencies;
 pub use mixed::{check_requests, first_requests};
 pub use objective::Objective;

@@ -273,7 +273,7 @@ fn run_as(
         let counted: Vec<Counted> = joined?.into_iter().flatten().collect();
         let (windows, _) = begun?;
         let (driver, fallback) = facts.unwrap_or((DriverKind::Epoll, None));
-        let totals = counted.iter().map(|of| of.recorder.totals());
+        let totals = counted.iter().map(Counted::totals);
         let totals: Option<Vec<_>> = intervals.is_some().then(|| totals.collect());
         let added = add_up(spec, driver, &windows, counted, scenario.as_deref());
         let (mut report, histogram, trace) = added;
