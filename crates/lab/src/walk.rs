@@ -151,21 +151,28 @@ fn failed(spec: &LoadSpec, planned: &[PlannedStep], result: &LoadResult) -> Opti
 /// What was wrong with the answer to a step.
 fn why_wrong(step: &ScenarioStep, came: &StepReport, result: &LoadResult) -> Option<String> {
     let counts = &came.counts;
-    let has_answer = counts.unexpected_status > 0 || counts.failed.check > 0;
+    let of_answer = [
+        counts.unexpected_status,
+        counts.failed.check,
+        counts.failed.wrong_answer,
+    ];
     // The user does nothing after a step that failed: the last answer is the one to it.
-    let answer = result
-        .observed
-        .last()
-        .filter(|of| has_answer && of.status > 0);
+    let answer = result.observed.last();
+    let answer = answer.filter(|of| of_answer.iter().any(|count| *count > 0) && of.status > 0);
     let said = answer.map_or_else(String::new, |of| {
-        format!(
-            "; status {} came with the body {}",
-            of.status,
-            shown(&of.body)
-        )
+        let body = shown(&of.body);
+        format!("; status {} came with the body {body}", of.status)
     });
-    if counts.unexpected_status > 0 {
+    // An answer with another status is seldom what the checks look for.
+    let is_other = |status: u16| match step.expected_status.as_slice() {
+        [] => !(200..400).contains(&status),
+        codes => !codes.contains(&status),
+    };
+    if counts.unexpected_status > 0 || answer.is_some_and(|of| is_other(of.status)) {
         return Some(format!("status {} expected{said}", statuses(step)));
+    }
+    if counts.failed.wrong_answer > 0 {
+        return Some(format!("its body is not the expected one{said}"));
     }
     if counts.failed.check > 0 {
         let mut checks = came.checks.iter();
