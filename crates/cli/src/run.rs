@@ -444,7 +444,7 @@ fn searches(plan: &Plan) -> impl Iterator<Item = String> {
 fn users(plan: &Plan) -> impl Iterator<Item = String> {
     let said = |w: &prony_record::PlannedWorkload| {
         w.source.as_ref()?.scenario.as_ref()?;
-        Some(format!("  {}: {}", w.name, prony_report::sent(w)))
+        Some(format!("  {}: {}", w.name, prony_report::sent(w, false)))
     };
     plan.workloads.iter().filter_map(said)
 }

@@ -42,10 +42,12 @@ fn trials(folder: &Path) -> Vec<Value> {
 
 /// A number at a path of names, with dots between.
 fn number(of: &Value, path: &str) -> u64 {
-    let found = path.split('.').fold(of, |of, name| match name.parse() {
-        Ok(place) => &of[place] as &Value,
-        Err(_) => &of[name],
-    });
+    let found = path
+        .split('.')
+        .fold(of, |of, name| match name.parse::<usize>() {
+            Ok(place) => &of[place],
+            Err(_) => &of[name],
+        });
     found.as_u64().unwrap_or_else(|| panic!("{path}: {of}"))
 }
 

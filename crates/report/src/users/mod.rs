@@ -5,16 +5,17 @@
 pub mod figures;
 
 use self::figures::{CellScenario, CellStep};
+use crate::figure::INFINITE;
 use crate::figures::CellFigures;
 use crate::grid::Grid;
 use crate::numbers::{self, NOTHING};
 use crate::part::{Captioned, captioned, column, detail, figures_word, with_ends};
 use crate::table::{Column, Entry, Table};
 
-const OF_ITERATIONS: &str = "What users did. An iteration is one way of a user through its steps; its time goes from its first request to its last \
-     answer, think times between included. Counts are of all blocks, warm-up included";
-const OF_STEPS: &str = "The steps. Sent are those of all blocks, warm-up included; completed and failed those of the windows. Percentiles are \
-     medians over the blocks";
+const OF_ITERATIONS: &str = "Iterations: ways of users through their steps, each timed from its first request to its last answer, with the think times \
+     between; counts of all blocks, warm-up included";
+const OF_STEPS: &str = "Steps: sent in all blocks, warm-up included; completed and failed in the windows; percentiles at the median over the \
+     blocks";
 
 /// A scenario of a cell, by its place among all of the cell.
 type ScenarioOf<'a> = (&'a CellFigures, usize, &'a CellScenario);
@@ -65,7 +66,7 @@ fn iterations(cells: &[&CellFigures]) -> Table {
             let path = format!("users.scenarios.{at}.duration_ns.{name}.median");
             let figure = of.duration_ns.get(name).copied();
             let entry = Entry::figure(path, figure.map(|of| of.median), numbers::time);
-            with_ends(entry, figure, numbers::times)
+            with_ends(entry, figure, ends)
         }
     };
     grid = grid
@@ -124,7 +125,7 @@ fn steps(cells: &[&CellFigures]) -> Table {
                 let path = format!("users.steps.{at}.latency_ns.{name}.median");
                 let figure = of.latency_ns.get(name).copied();
                 let entry = Entry::figure(path, figure.map(|of| of.median), numbers::time);
-                with_ends(entry, figure, numbers::times)
+                with_ends(entry, figure, ends)
             }
         }
     };
@@ -170,6 +171,15 @@ fn shown(title: &str) -> Column {
 
 fn hidden(title: &str) -> Column {
     detail(shown(title))
+}
+
+/// The ends of a time, as far as it ended.
+fn ends(low: f64, high: f64) -> String {
+    match (low < INFINITE, high < INFINITE) {
+        (true, true) => numbers::times(low, high),
+        (true, false) => format!("{}–{}", numbers::time(low), numbers::time(high)),
+        (false, _) => String::new(),
+    }
 }
 
 /// A count of the figures.
