@@ -371,10 +371,8 @@ fn checked(
         kept = checks.kept();
         observed = checks.observed();
     }
-    if let Some(scenario) = &first.scenario {
-        kept.extend(scenario.kept());
-        observed.extend(scenario.observed());
-    }
+    kept.extend(first.scenario.iter().flat_map(|users| users.kept()));
+    observed.extend(first.scenario.iter().flat_map(|users| users.observed()));
     (kept, observed)
 }
 
