@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use prony_base::counted;
 use prony_base::typed::duration;
+use prony_base::typed::requirement::{LoadRequirement, Requirement};
 use prony_lab::store;
 use prony_lab::subject::FILE;
 use prony_record::layout;
@@ -72,7 +73,7 @@ fn required_of_last(words: &CompareWords) -> anyhow::Result<Vec<CellRequirement>
     match words.dirs.last().filter(|_| !words.require.is_empty()) {
         Some(dir) => {
             let (run, _) = report::read(dir)?;
-            Ok(required(&run, &|_, _| words.require.clone()))
+            Ok(required(&run, &|_, _| of_all(&words.require)))
         }
         None => Ok(Vec::new()),
     }
@@ -145,6 +146,15 @@ fn tell_gate(
     Ok(())
 }
 
+/// Requirements of all requests.
+fn of_all(requirements: &[Requirement]) -> Vec<LoadRequirement> {
+    let of = |what: &Requirement| LoadRequirement {
+        step: None,
+        what: *what,
+    };
+    requirements.iter().map(of).collect()
+}
+
 /// A comparison, and what came of what is required of its second side.
 type ComparedRun = (Comparison, Vec<CellRequirement>);
 
@@ -189,7 +199,7 @@ fn in_turns(
     let (run, _) = report::read(&dir)?;
     writeln!(streams.err, "  {}", dir.join(layout::DOCUMENT).display())?;
     let of_b = required(&run, &|subject, _| match subject == NAMES[1] {
-        true => words.require.clone(),
+        true => of_all(&words.require),
         false => Vec::new(),
     });
     Ok(Ok((interleaved(&run, NAMES[0], NAMES[1]), of_b)))

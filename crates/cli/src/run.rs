@@ -244,7 +244,7 @@ fn read(
     revisions: &Revisions<'_>,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Option<(Experiment, Vec<Subject>)>> {
-    let read = Experiment::load_as(&found.path, &found.shown);
+    let read = Experiment::load_as(&found.path, &found.shown).map_err(|wrong| vec![wrong]);
     let read = read.and_then(|mut experiment| experiment.read_sources().map(|()| experiment));
     let experiment = match read {
         Ok(experiment) => {
@@ -255,7 +255,9 @@ fn read(
             experiment
         }
         Err(wrong) => {
-            write!(streams.err, "{}", wrong.render(colour()))?;
+            for wrong in wrong {
+                write!(streams.err, "{}", wrong.render(colour()))?;
+            }
             return Ok(None);
         }
     };
@@ -414,6 +416,7 @@ fn dry(
     let cores = plan::line_on_cores(&plan.cores);
     lines.extend(cores.map(|line| format!("  {line}")));
     lines.extend(searches(plan));
+    lines.extend(users(plan));
     lines.extend(plan.cells.iter().map(|cell| format!("  cell: {}", cell.id)));
     if !built.is_empty() {
         lines.push(format!(
@@ -433,6 +436,15 @@ fn searches(plan: &Plan) -> impl Iterator<Item = String> {
         Some(format!(
             "  {name}: after each window the highest rate that keeps {objective}, in about 36 steps of {step}"
         ))
+    };
+    plan.workloads.iter().filter_map(said)
+}
+
+/// What the users of a workload do.
+fn users(plan: &Plan) -> impl Iterator<Item = String> {
+    let said = |w: &prony_record::PlannedWorkload| {
+        w.source.as_ref()?.scenario.as_ref()?;
+        Some(format!("  {}: {}", w.name, prony_report::sent(w, false)))
     };
     plan.workloads.iter().filter_map(said)
 }

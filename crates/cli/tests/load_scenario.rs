@@ -1,150 +1,15 @@
 //! Users that do steps, against a server that gives out tokens and cookies, refuses those that it does not know, and counts by path.
 
 mod common;
+mod sessions;
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Output};
-use std::sync::{Arc, Mutex};
-use std::thread;
 
 use common::{PRONY, folder, text};
 use serde_json::Value;
-
-/// What the server has seen.
-#[derive(Default)]
-struct Seen {
-    by_path: BTreeMap<String, u64>,
-    /// Logins by the name of their user.
-    users: BTreeMap<String, u64>,
-    sessions: u64,
-    refused: u64,
-}
-
-struct SessionServer {
-    url: String,
-    seen: Arc<Mutex<Seen>>,
-}
-
-impl SessionServer {
-    fn start() -> SessionServer {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let seen: Arc<Mutex<Seen>> = Arc::default();
-        let all = Arc::clone(&seen);
-        thread::spawn(move || {
-            for stream in listener.incoming().map_while(Result::ok) {
-                let seen = Arc::clone(&all);
-                thread::spawn(move || converse(stream, &seen));
-            }
-        });
-        SessionServer { url, seen }
-    }
-
-    /// What it has seen since the last call.
-    fn seen(&self) -> Seen {
-        std::mem::take(&mut *self.seen.lock().expect("no panic"))
-    }
-}
-
-fn converse(mut stream: TcpStream, seen: &Mutex<Seen>) {
-    let mut pending = Vec::new();
-    let mut bytes = [0; 4_096];
-    loop {
-        let length = loop {
-            if let Some(length) = whole(&pending) {
-                break length;
-            }
-            match stream.read(&mut bytes) {
-                Ok(0) | Err(_) => return,
-                Ok(length) => pending.extend_from_slice(&bytes[..length]),
-            }
-        };
-        let request: Vec<u8> = pending.drain(..length).collect();
-        let answer = answer(&String::from_utf8_lossy(&request), seen);
-        if stream.write_all(answer.as_bytes()).is_err() {
-            return;
-        }
-    }
-}
-
-fn answer(request: &str, seen: &Mutex<Seen>) -> String {
-    let mut seen = seen.lock().expect("no panic");
-    let path = request.split([' ', '?']).nth(1).unwrap_or_default();
-    *seen.by_path.entry(path.to_owned()).or_default() += 1;
-    let body = request.split("\r\n\r\n").nth(1).unwrap_or_default();
-    let said = |status: &str, headers: &str, body: &str| {
-        let length = body.len();
-        format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {length}\r\n\r\n{body}")
-    };
-    if path == "/login" {
-        seen.sessions += 1;
-        let number = seen.sessions;
-        *seen.users.entry(body.to_owned()).or_default() += 1;
-        let cookie = format!("Set-Cookie: sid={number}; HttpOnly\r\n");
-        return said(
-            "200 OK",
-            &cookie,
-            &format!("{{\"token\":\"t+{number}/=\"}}"),
-        );
-    }
-    let line = |begin: &str| request.lines().find_map(|line| line.strip_prefix(begin));
-    let number = line("Cookie: sid=").unwrap_or_default();
-    let is_known = number
-        .parse()
-        .is_ok_and(|number: u64| number <= seen.sessions);
-    let token = match path {
-        "/order" => body
-            .strip_prefix("token=")
-            .unwrap_or_default()
-            .replace("%2B", "+"),
-        _ => line("Authorization: Bearer ")
-            .unwrap_or_default()
-            .to_owned(),
-    };
-    let token = token.replace("%2F", "/").replace("%3D", "=");
-    match is_known && token == format!("t+{number}/=") {
-        true => said("200 OK", "", "[]"),
-        false => {
-            seen.refused += 1;
-            said("401 Unauthorized", "", "")
-        }
-    }
-}
-
-/// The length of the request that `bytes` begin with, if it is whole.
-fn whole(bytes: &[u8]) -> Option<usize> {
-    let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
-    let head = String::from_utf8_lossy(&bytes[..end]);
-    let length = head
-        .lines()
-        .find_map(|line| line.strip_prefix("Content-Length: "));
-    let length = end + length.map_or(0, |length| length.parse().expect("a length"));
-    (bytes.len() >= length).then_some(length)
-}
-
-const SHOP: &str = r#"
-[[step]]
-name = "login"
-path = "/login"
-form = { user = "u{counter}" }
-take.token = { json = "$.token" }
-
-[[step]]
-name = "list"
-path = "/list"
-headers = { Authorization = "Bearer {token}" }
-expect = { status = 200, contains = ["[]"] }
-
-[[step]]
-name = "order"
-path = "/order"
-form = { token = "{token}" }
-think = "1ms..3ms"
-"#;
+use sessions::{SHOP, SessionServer};
 
 fn load(folder: &Path, words: &[&str]) -> Output {
     let mut command = Command::new(PRONY);
@@ -243,6 +108,16 @@ fn the_summary_and_the_outputs_have_a_line_for_each_step() {
     let lines = fs::read_to_string(folder.join("lines")).expect("lines");
     let last: Value = serde_json::from_str(lines.lines().last().unwrap_or_default()).expect("JSON");
     assert_eq!(last["report"]["scenario"]["steps"][1]["counts"]["sent"], 10);
+    let seconds = lines.lines().filter_map(|line| {
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        let step = line.get("steps")?.get(1)?.clone();
+        assert_eq!(
+            (&step["name"], &step["failed"]),
+            (&"list".into(), &0.into())
+        );
+        step["completed"].as_u64()
+    });
+    assert_eq!(seconds.sum::<u64>(), 10);
     let page = fs::read_to_string(folder.join("page.html")).expect("a page");
     assert!(page.contains("abandoned 0") && page.contains("login"));
     fs::remove_dir_all(folder).expect("removed");

@@ -221,6 +221,31 @@ pub fn drawn(load: &LoadReport, arrivals: &Arrivals) -> Option<Rate> {
     (load.window_ns > 0).then(|| Rate(arrivals.in_window as f64 / seconds))
 }
 
+/// How much of what a schedule drew was kept up with, a second: requests that were completed; of users, whose time is their own, those that
+/// could begin.
+pub fn kept_up(load: &LoadReport, arrivals: &Arrivals) -> Option<Rate> {
+    if load.scenario.is_none() {
+        return rate(load);
+    }
+    let late = [
+        arrivals.waiting,
+        arrivals.dropped_in_window,
+        load.counts.sent_in_drain,
+    ];
+    let late = late.into_iter().fold(0, u64::saturating_add);
+    let begun = arrivals.in_window.saturating_sub(late);
+    let seconds = Nanos(load.window_ns).as_secs_f64();
+    (load.window_ns > 0).then(|| Rate(begun as f64 / seconds))
+}
+
+/// What a schedule draws and what it is kept up with by, in words: of users, or of requests.
+pub fn kept_up_words(load: &LoadReport) -> [&'static str; 2] {
+    match load.scenario {
+        Some(_) => ["users drawn", "users that could begin"],
+        None => ["drawn", "completed"],
+    }
+}
+
 /// CPU time of all processes of a role a completed request.
 pub fn cpu_per_request(trial: &Trial, role: Role) -> Option<Time> {
     each_request(trial, cpu(trial, role)?)

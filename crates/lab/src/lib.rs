@@ -61,3 +61,4 @@ pub mod sysctl;
 pub mod target;
 pub mod trial;
 pub mod verify;
+mod walk;

@@ -1,5 +1,5 @@
-//! What the generator of a trial sends: the requests of a workload as bytes, from its one request or from its source, whose files
-//! must be those that were planned.
+//! What the generator of a trial sends: the requests of a workload as bytes, from its one request or from its source (several requests,
+//! files of them, the steps of users), whose files must be those that were planned.
 //!
 //! Not for: answers ([`crate::verify`]), or reading an experiment.
 
@@ -13,17 +13,25 @@ use prony_load::requests::{
 };
 use prony_load::{accepted_codings, first_requests, has_fields};
 use prony_record::{
-    LoadData, LoadSpec, PlannedSource, PlannedWorkload, PreparedRequest, RequestOrder, SourceFile,
+    LoadData, LoadSpec, PlannedScenario, PlannedSource, PlannedWorkload, PreparedRequest,
+    RequestOrder, ScenarioSpec, SourceFile,
 };
 use sha2::{Digest, Sha256};
 
 use crate::exchange;
+use crate::scenario::ScenarioFile;
 use crate::sums::HexOf;
 
 /// Bytes that all requests of a workload may have together: the generator of each trial is sent them.
 const BYTES_MAX: u64 = 128 << 20;
 /// Bytes of a file that are hashed, or that its format is recognised by, at a time.
 const BUFFER_BYTES: usize = 64 << 10;
+/// Users that do steps before a server is measured, each a scenario of the file: of `entries` servers that the load goes to.
+pub fn users_to_verify(sent: &SentSource, entries: usize) -> u64 {
+    let scenarios = sent.scenario.as_ref().map_or(0, |of| of.flows.len());
+    scenarios as u64 * entries as u64
+}
+
 /// Requests that a server is asked before it is measured, at most.
 pub const VERIFIED_MAX: usize = 256;
 /// And at least, where they differ each time.
@@ -40,6 +48,8 @@ pub struct SentSource {
     pub sequence: Vec<u32>,
     /// Whether they have fields.
     pub has_fields: bool,
+    /// What users do, whose steps they are; `None`: they have nothing to do with each other.
+    pub scenario: Option<ScenarioSpec>,
     /// The data file.
     pub data: Option<LoadData>,
     /// Whether connections keep cookies.
@@ -61,7 +71,14 @@ pub struct SentSource {
 impl SentSource {
     /// Puts it into the load of a trial.
     pub fn into_spec(self, spec: LoadSpec) -> LoadSpec {
+        // What is expected of an answer, each step says.
+        let expected_status = match self.scenario {
+            Some(_) => Vec::new(),
+            None => spec.expected_status,
+        };
         LoadSpec {
+            expected_status,
+            scenario: self.scenario,
             requests: self.requests,
             order: self.order,
             sequence: self.sequence,
@@ -86,8 +103,8 @@ pub fn of(workload: &PlannedWorkload, authority: &str, seed: u64) -> Result<Sent
             ..SentSource::default()
         }),
         Some(source) => {
-            let data = source.data.iter().chain(&source.file);
-            for file in data {
+            let scenario = source.scenario.as_ref().map(|of| &of.file);
+            for file in source.data.iter().chain(&source.file).chain(scenario) {
                 unchanged(source, file)?;
             }
             let sent = of_source(source, workload.expect_body.as_deref(), authority)?;
@@ -129,9 +146,10 @@ pub fn of_source(
     expected: Option<&str>,
     authority: &str,
 ) -> Result<SentSource, String> {
-    let mut sent = match &source.file {
-        None => of_list(source, expected, authority)?,
-        Some(file) => of_file(source, file, expected, authority)?,
+    let mut sent = match (&source.scenario, &source.file) {
+        (Some(scenario), _) => of_scenario(source, scenario, authority)?,
+        (None, None) => of_list(source, expected, authority)?,
+        (None, Some(file)) => of_file(source, file, expected, authority)?,
     };
     let bytes: u64 = sent.requests.iter().map(|one| one.bytes.len() as u64).sum();
     if bytes > BYTES_MAX {
@@ -168,6 +186,32 @@ fn authorization(source: &PlannedSource) -> Result<Option<(String, String)>, Str
         (user, _) => basic(&filled(user)?),
     };
     Ok(Some(("Authorization".to_owned(), value)))
+}
+
+/// The steps of users. Where requests go, the subject says, and not the file.
+fn of_scenario(
+    source: &PlannedSource,
+    scenario: &PlannedScenario,
+    authority: &str,
+) -> Result<SentSource, String> {
+    let path = Path::new(&source.dir).join(&scenario.file.path);
+    let variables = |name: &str| std::env::var(name).ok();
+    let file = ScenarioFile::load(&path, &variables, source.data.is_some());
+    let file = file.map_err(|wrong| wrong.to_string())?;
+    let mut typed: Vec<_> = authorization(source)?.into_iter().collect();
+    if typed.iter().any(|(name, _)| file.has_header(name)) {
+        return Err(
+            "Authorization is given twice: as a header of a step, and by `user` or `bearer`"
+                .to_owned(),
+        );
+    }
+    typed.extend(accepted(source, &[]));
+    let requests = file.requests(authority, &typed);
+    Ok(SentSource {
+        requests: requests.map_err(|error| error.to_string())?,
+        scenario: Some(file.spec()),
+        ..SentSource::default()
+    })
 }
 
 fn of_list(

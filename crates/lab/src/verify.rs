@@ -156,11 +156,14 @@ fn asked(subject: &Subject<'_>, seed: u64) -> Result<Vec<VerifyRequest>, String>
 }
 
 fn must_timeout(workload: &PlannedWorkload) -> Duration {
-    Duration::from(
-        Nanos(workload.timeout_ns)
-            .min(Nanos::from_secs(5))
-            .max(Nanos::from_millis(100)),
-    )
+    Duration::from(answer_timeout(workload))
+}
+
+/// How long an answer may take that decides whether a cell is measured: the workload's time-out, or 5 s, if that is less.
+pub fn answer_timeout(workload: &PlannedWorkload) -> Nanos {
+    Nanos(workload.timeout_ns)
+        .min(Nanos::from_secs(5))
+        .max(Nanos::from_millis(100))
 }
 
 fn must(name: &str, result: Result<(), String>) -> CheckResult {

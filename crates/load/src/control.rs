@@ -98,6 +98,17 @@ pub struct Counted {
     pub hops: Option<HopFigures>,
 }
 
+impl Counted {
+    /// What it comes to at the end of the run.
+    pub fn totals(&self) -> LoadTotals {
+        let steps = self.scenario.as_ref().map(ScenarioFigures::so_far);
+        LoadTotals {
+            steps: steps.unwrap_or_default(),
+            ..self.recorder.totals()
+        }
+    }
+}
+
 impl Worker {
     /// Drives the connections until the window is over and everything is answered or has failed; of a load in turns, until
     /// there is no other turn.
@@ -143,7 +154,11 @@ impl Worker {
         recorder.close_slices(finished.min(window.end()));
         if let Some(to) = &self.thread_spec.readings {
             // The caller may be gone, which ends the run elsewhere.
-            let _ = to.send((LAST_READING, self.thread_spec.thread, recorder.totals()));
+            let totals = LoadTotals {
+                steps: self.source.borrow().steps_so_far(),
+                ..recorder.totals()
+            };
+            let _ = to.send((LAST_READING, self.thread_spec.thread, totals));
         }
         let is_short = self.thread_spec.requests_max != u64::MAX && self.given_up.get();
         Counted {
@@ -292,6 +307,7 @@ impl Worker {
                 connections_open: self.connections_open.get() as u64,
                 outstanding: self.outstanding.get() as u64,
                 waiting: waiting as u64,
+                steps: self.source.borrow().steps_so_far(),
                 ..self.recorder.borrow().totals()
             };
             // The caller may be gone, which ends the run elsewhere.

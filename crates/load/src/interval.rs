@@ -16,6 +16,17 @@ use crate::recorder::add_counts;
 /// A second.
 pub const INTERVAL: Nanos = Nanos::from_secs(1);
 
+/// What a step of a scenario has come to in the window, as the report counts it in the end.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct StepTotals {
+    /// Requests answered.
+    pub completed: u64,
+    /// Of those, with a status that was not expected.
+    pub unexpected_status: u64,
+    /// Requests that failed.
+    pub failed: u64,
+}
+
 /// Counts of the run so far.
 #[derive(Clone, Debug, Default)]
 pub struct LoadTotals {
@@ -37,6 +48,8 @@ pub struct LoadTotals {
     pub outstanding: u64,
     /// Requests that wait for an idle connection now.
     pub waiting: u64,
+    /// Of each step of a scenario; empty without one.
+    pub steps: Vec<StepTotals>,
 }
 
 impl LoadTotals {
@@ -51,6 +64,13 @@ impl LoadTotals {
         }
         self.latency.add(&other.latency);
         self.lateness.add(&other.lateness);
+        let steps = self.steps.len().max(other.steps.len());
+        self.steps.resize(steps, StepTotals::default());
+        for (mine, theirs) in self.steps.iter_mut().zip(&other.steps) {
+            mine.completed += theirs.completed;
+            mine.unexpected_status += theirs.unexpected_status;
+            mine.failed += theirs.failed;
+        }
         for (mine, theirs) in [
             (&mut self.received_bytes, other.received_bytes),
             (&mut self.sent_bytes, other.sent_bytes),
@@ -103,6 +123,8 @@ pub struct LoadInterval {
     pub latency: Latencies,
     /// How late the generator sent these.
     pub lateness: Latencies,
+    /// What ended in it of each step of a scenario; empty without one.
+    pub steps: Vec<StepTotals>,
     /// The run so far, at its end.
     pub total: LoadTotals,
 }
@@ -128,6 +150,7 @@ impl LoadInterval {
             sent_bytes: now.sent_bytes - before.sent_bytes,
             latency: now.latency.since(&before.latency),
             lateness: now.lateness.since(&before.lateness),
+            steps: steps_between(&before.steps, &now.steps),
             total: now,
         }
     }
@@ -136,6 +159,22 @@ impl LoadInterval {
     pub fn failures(&self) -> (Failures, Failures) {
         (self.total.counts.failed, self.total.counts.connect_failed)
     }
+}
+
+/// What `now` has beyond `before`, of which the first reading has nothing.
+fn steps_between(before: &[StepTotals], now: &[StepTotals]) -> Vec<StepTotals> {
+    let none = StepTotals::default();
+    let of = |(place, now): (usize, &StepTotals)| {
+        let before = before.get(place).unwrap_or(&none);
+        StepTotals {
+            completed: now.completed.saturating_sub(before.completed),
+            unexpected_status: now
+                .unexpected_status
+                .saturating_sub(before.unexpected_status),
+            failed: now.failed.saturating_sub(before.failed),
+        }
+    };
+    now.iter().enumerate().map(of).collect()
 }
 
 /// The number of a thread's last reading, which holds for all seconds that follow: it has ended.
@@ -245,6 +284,35 @@ mod tests {
         let counts = rest.expect("a second").total.counts;
         assert_eq!((counts.sent, counts.in_flight), (8, 2));
         assert_eq!(counts.sent, counts.completed + counts.in_flight);
+    }
+
+    #[test]
+    fn steps_of_all_threads_are_added_and_told_by_the_second() {
+        let (send, mut intervals) = Intervals::new(2);
+        let with = |completed, failed| LoadTotals {
+            steps: vec![
+                StepTotals {
+                    completed,
+                    failed,
+                    ..StepTotals::default()
+                };
+                2
+            ],
+            ..totals(completed * 2, &[])
+        };
+        let say = |second, thread, totals| send.send((second, thread, totals)).unwrap();
+        say(0, 0, with(3, 0));
+        say(0, 1, with(4, 1));
+        say(1, 0, with(5, 0));
+        say(1, 1, with(9, 3));
+        let mut told = || {
+            let steps = intervals.next().expect("a second").steps;
+            steps.iter().map(|of| (of.completed, of.failed)).collect()
+        };
+        let both: [Vec<(u64, u64)>; 2] = [told(), told()];
+        assert_eq!(both, [vec![(7, 1); 2], vec![(7, 2); 2]]);
+        let rest = intervals.rest(INTERVAL * 2, [with(6, 0), with(9, 3)].into_iter());
+        assert_eq!(rest.expect("one more").steps[1].completed, 1);
     }
 
     #[test]

@@ -4,69 +4,13 @@
 //! percentile it is the interval of the share of requests above the bound, which is compared with the share that may be: that asks the
 //! same, and needs no values but counts.
 
-use std::str::FromStr;
-
-use prony_base::typed::requirement::{Comparator, RequiredFigure, Requirement};
+use prony_base::typed::requirement::{Comparator, LoadRequirement, RequiredFigure, Requirement};
 use prony_base::{Nanos, PerSecond};
 use prony_record::{Histogram, LatencyNs, LoadReport, NEVER, RequirementOutcome, StepReport};
 use prony_stats::{MeanInterval, quantile, ratio_over_seconds, seconds, share_over_seconds};
 
 use crate::interval::{INTERVAL, LoadInterval, LoadTotals};
 use crate::run::LoadResult;
-
-/// A requirement of a load, or of a step of its scenario: `p99 < 20ms`, `login p99 < 20ms`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LoadRequirement {
-    /// The name of the step; `None`: all requests.
-    pub step: Option<String>,
-    /// What is required.
-    pub what: Requirement,
-}
-
-impl FromStr for LoadRequirement {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<LoadRequirement, String> {
-        let wrong = match text.parse() {
-            Ok(what) => return Ok(LoadRequirement { step: None, what }),
-            Err(wrong) => wrong,
-        };
-        let spaces = text.match_indices(' ');
-        let mut splits = spaces.map(|(at, _)| (text[..at].trim(), text[at..].trim()));
-        let found = splits.find_map(|(step, rest)| Some((step, rest.parse::<Requirement>().ok()?)));
-        let (step, what) = found.ok_or(wrong)?;
-        match what.figure {
-            RequiredFigure::Bytes => Err("bytes are not counted by step".to_owned()),
-            RequiredFigure::Percentile(percent)
-                if percentile_of(&LatencyNs::default(), percent).is_none() =>
-            {
-                Err(format!(
-                    "p{percent} is not kept of a step: p50, p75, p90, p99, p99.9 and p99.99 are"
-                ))
-            }
-            _ => Ok(LoadRequirement {
-                step: Some(step.to_owned()),
-                what,
-            }),
-        }
-    }
-}
-
-/// The percentile of a summary, where it has it.
-fn percentile_of(of: &LatencyNs, percent: f64) -> Option<u64> {
-    let all = [
-        (50.0, of.p50),
-        (75.0, of.p75),
-        (90.0, of.p90),
-        (99.0, of.p99),
-        (99.9, of.p99_9),
-        (99.99, of.p99_99),
-    ];
-    let is_it = |known: f64| (known - percent).abs() < 1e-9;
-    all.into_iter()
-        .find(|(known, _)| is_it(*known))
-        .map(|(_, value)| value)
-}
 
 /// The figure of a step; its errors are those of the window.
 fn figure_of_step(figure: RequiredFigure, step: &StepReport) -> f64 {
@@ -80,7 +24,7 @@ fn figure_of_step(figure: RequiredFigure, step: &StepReport) -> f64 {
         _ if latency.count == 0 => return f64::NAN,
         RequiredFigure::Mean if latency.infinite == 0 => return latency.mean,
         RequiredFigure::Max => latency.max,
-        RequiredFigure::Percentile(percent) => percentile_of(latency, percent).unwrap_or(NEVER),
+        RequiredFigure::Percentile(percent) => latency.percentile(percent).unwrap_or(NEVER),
         RequiredFigure::Mean | RequiredFigure::Bytes => NEVER,
     };
     match value {
@@ -91,9 +35,7 @@ fn figure_of_step(figure: RequiredFigure, step: &StepReport) -> f64 {
 
 /// What came of a requirement of a step.
 fn outcome_of_step(step: &str, what: &Requirement, report: &LoadReport) -> RequirementOutcome {
-    let steps = report.scenario.iter().flat_map(|scenario| &scenario.steps);
-    let is_it = |of: &&StepReport| of.name == step || format!("{}: {}", of.flow, of.name) == step;
-    let found = steps.into_iter().find(is_it);
+    let found = report.scenario.as_ref().and_then(|of| of.step(step));
     let value = found.map_or(f64::NAN, |found| figure_of_step(what.figure, found));
     let none = ToldInterval {
         of: "",
@@ -107,6 +49,31 @@ fn outcome_of_step(step: &str, what: &Requirement, report: &LoadReport) -> Requi
         requirement: format!("{step} {}", outcome.requirement),
         sentence: format!("{step} {}", outcome.sentence),
         ..outcome
+    }
+}
+
+/// Whether `name` is that of one step of `steps`, each of which is given with the name of its flow; where several flows have a step of
+/// that name, theirs stands before it: `buyer: order`.
+///
+/// # Errors
+/// Why it is not.
+pub fn check_step_name(steps: &[(&str, &str)], name: &str) -> Result<(), String> {
+    let same = steps.iter().filter(|(_, step)| *step == name);
+    let same: Vec<&str> = same.map(|(flow, _)| *flow).collect();
+    let is_whole = |(flow, step): &(&str, &str)| format!("{flow}: {step}") == name;
+    match same[..] {
+        [flow, _, ..] => Err(format!(
+            "the scenarios {} have a step of that name: write '{flow}: {name} …'",
+            same.join(", ")
+        )),
+        [] if !steps.iter().any(is_whole) => {
+            let names: Vec<&str> = steps.iter().map(|(_, step)| *step).collect();
+            Err(format!(
+                "there is no step of that name, but {}",
+                names.join(", ")
+            ))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -406,14 +373,11 @@ mod tests {
     use crate::Latencies;
 
     #[test]
-    fn a_requirement_may_name_a_step() {
+    fn a_requirement_of_a_step_is_judged_by_its_figures() {
         let read = |text: &str| text.parse::<LoadRequirement>();
         let both = read("log in p99 < 20ms").expect("it is one");
         assert_eq!(both.step.as_deref(), Some("log in"));
         assert_eq!(both.what.to_string(), "p99 < 20ms");
-        assert_eq!(read("p99 < 20ms").expect("it is one").step, None);
-        assert!(read("login p98 < 20ms").expect_err("p98").contains("p99.9"));
-        assert!(read("login bytes > 5").is_err() && read("login").is_err());
         let mut report = LoadReport {
             scenario: Some(prony_record::ScenarioReport {
                 steps: vec![StepReport {

@@ -273,7 +273,7 @@ fn run_as(
         let counted: Vec<Counted> = joined?.into_iter().flatten().collect();
         let (windows, _) = begun?;
         let (driver, fallback) = facts.unwrap_or((DriverKind::Epoll, None));
-        let totals = counted.iter().map(|of| of.recorder.totals());
+        let totals = counted.iter().map(Counted::totals);
         let totals: Option<Vec<_>> = intervals.is_some().then(|| totals.collect());
         let added = add_up(spec, driver, &windows, counted, scenario.as_deref());
         let (mut report, histogram, trace) = added;
@@ -371,7 +371,8 @@ fn checked(
         kept = checks.kept();
         observed = checks.observed();
     }
-    kept.extend(first.scenario.iter().flat_map(|scenario| scenario.kept()));
+    kept.extend(first.scenario.iter().flat_map(|users| users.kept()));
+    observed.extend(first.scenario.iter().flat_map(|users| users.observed()));
     (kept, observed)
 }
 

@@ -10,6 +10,7 @@ use prony_wire::Method;
 use crate::failure::Failure;
 use crate::filled::FilledRequest;
 use crate::hpack::{self, Http2Request};
+use crate::interval::StepTotals;
 use crate::recorder::{Answer, Phases};
 use crate::redirect::chain::HopChain;
 use crate::redirect::figures::HopFigures;
@@ -172,6 +173,11 @@ pub trait RequestSource {
     /// That other one is sent.
     fn hop_sent(&mut self, slot: usize) {
         let _ = slot;
+    }
+
+    /// What came of each step so far, in the window: asked once a second, where anybody wants to know. Empty without a scenario.
+    fn steps_so_far(&self) -> Vec<StepTotals> {
+        Vec::new()
     }
 
     /// The run is over: what came of each step. `None` without a scenario.

@@ -128,6 +128,30 @@ impl Failures {
         ]
     }
 
+    /// Adds others, each to those of its kind. Saturates: a file may say anything.
+    pub fn add(&mut self, others: &Failures) {
+        let sums = [
+            (&mut self.refused, others.refused),
+            (&mut self.reset, others.reset),
+            (&mut self.closed, others.closed),
+            (&mut self.timeout, others.timeout),
+            (&mut self.protocol, others.protocol),
+            (&mut self.wrong_answer, others.wrong_answer),
+            (&mut self.system, others.system),
+            (&mut self.certificate, others.certificate),
+            (&mut self.handshake, others.handshake),
+            (&mut self.alert, others.alert),
+            (&mut self.refused_stream, others.refused_stream),
+            (&mut self.stream_reset, others.stream_reset),
+            (&mut self.gone_away, others.gone_away),
+            (&mut self.check, others.check),
+            (&mut self.proxy, others.proxy),
+        ];
+        for (sum, more) in sums {
+            *sum = sum.saturating_add(more);
+        }
+    }
+
     /// All of them. Saturates: a file may say anything.
     pub fn total(&self) -> u64 {
         let counts = self.by_kind().map(|(_, count)| count);
@@ -164,4 +188,21 @@ pub struct LatencyNs {
     /// Of `count`, those that are infinite.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub infinite: u64,
+}
+
+impl LatencyNs {
+    /// The percentile with this number, in nanoseconds, where it is one of those that are kept here: 50, 75, 90, 99, 99.9 and 99.99.
+    pub fn percentile(&self, percent: f64) -> Option<u64> {
+        let all = [
+            (50.0, self.p50),
+            (75.0, self.p75),
+            (90.0, self.p90),
+            (99.0, self.p99),
+            (99.9, self.p99_9),
+            (99.99, self.p99_99),
+        ];
+        let is_it = |known: f64| (known - percent).abs() < 1e-9;
+        let found = all.iter().find(|(known, _)| is_it(*known));
+        found.map(|(_, value)| *value)
+    }
 }

@@ -75,7 +75,10 @@ pub use scenario::{
 };
 pub use search::{FindMax, HighestRate, RateSearch, RateSpread, RateStep, StepOutcome};
 pub use service::{Around, CounterReport, Ended, Output, PlannedCounter, PlannedRow};
-pub use source::{PlannedRequest, PlannedSource, RequestTemplate, SourceFile};
+pub use source::{
+    PlannedFlow, PlannedRequest, PlannedScenario, PlannedSource, PlannedStep, RequestTemplate,
+    SourceFile,
+};
 pub use trial::{
     Canary, CanaryPair, CheckLevel, CheckResult, CoreUse, Exit, Isolation, KernelCounters,
     MemoryMarks, Outcome, Phase, PhaseSpan, ProcessRecord, Role, ThreadRecord, Trial, Visit,

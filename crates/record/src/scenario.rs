@@ -177,6 +177,13 @@ pub struct StepCounts {
 }
 
 impl ScenarioReport {
+    /// The step that a requirement calls `name`: by its own name, or with its flow's before it, `buyer: order`.
+    pub fn step(&self, name: &str) -> Option<&StepReport> {
+        let is_it =
+            |of: &&StepReport| of.name == name || format!("{}: {}", of.flow, of.name) == name;
+        self.steps.iter().find(is_it)
+    }
+
     /// All iterations of all flows.
     pub fn iterations(&self) -> IterationCounts {
         let mut all = IterationCounts::default();

@@ -17,12 +17,15 @@ pub struct RequestTemplate {
     pub body: String,
 }
 
-/// Several requests, a file of them, or requests whose fields are filled in anew each time.
+/// Several requests, a file of them, users that do steps, or requests whose fields are filled in anew each time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlannedSource {
-    /// The requests, one by one; empty: those of `file`.
+    /// The requests, one by one; empty: those of `file`, or of `scenario`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<PlannedRequest>,
+    /// What users do, whose steps are sent in place of requests of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<PlannedScenario>,
     /// The file of requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<SourceFile>,
@@ -35,7 +38,7 @@ pub struct PlannedSource {
     /// Headers that are added to each request of `file`, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<(String, String)>,
-    /// Requests that differ; of an access log those that do.
+    /// Requests that differ; of an access log those that do; of a scenario its steps.
     pub count: u64,
     /// In which order they are sent.
     pub order: RequestOrder,
@@ -88,4 +91,46 @@ pub struct SourceFile {
     pub path: String,
     /// SHA-256 of its bytes, in hexadecimal.
     pub sha256: String,
+}
+
+/// What users of a workload do, as a plan names it: the file, and its steps without what trials fill in.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlannedScenario {
+    /// Its file.
+    pub file: SourceFile,
+    /// What a user may do, in the order of the file.
+    pub flows: Vec<PlannedFlow>,
+}
+
+/// A course of steps in a plan.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlannedFlow {
+    /// Its name.
+    pub name: String,
+    /// How often it is drawn beside the others.
+    pub weight: u32,
+    /// Its steps in their order.
+    pub steps: Vec<PlannedStep>,
+}
+
+/// A step in a plan.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlannedStep {
+    /// Its name.
+    pub name: String,
+    /// Method.
+    pub method: String,
+    /// Path and query as the file has them: neither fields nor `{env:NAME}` are filled in.
+    pub path: String,
+}
+
+impl PlannedScenario {
+    /// The names of all steps, each with that of its flow.
+    pub fn names(&self) -> Vec<(&str, &str)> {
+        let mut names = Vec::new();
+        for flow in &self.flows {
+            names.extend(flow.steps.iter().map(|step| (&*flow.name, &*step.name)));
+        }
+        names
+    }
 }

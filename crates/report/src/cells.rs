@@ -20,6 +20,7 @@ use crate::ratio::{RatioFigure, measured_apart, paired};
 use crate::rows::figures as services;
 use crate::search::figures as search;
 use crate::settings::{settings_agree, with_settings};
+use crate::users;
 
 /// Quantiles of the latency table, with their names.
 const QUANTILES: [(&str, f64); 5] = [
@@ -58,6 +59,7 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
         connections: cell.connections,
         asked_per_s: cell.rate_per_s,
         open: open::figures::of_cell(case),
+        users: users::figures::of_cell(case),
         search: search::of_cell(case),
         program: programs::figures::of_cell(case),
         client: clients::figures::of_cell(case),

@@ -16,6 +16,7 @@ use crate::programs::figures::ProgramFigures;
 use crate::ratio::RatioFigure;
 use crate::rows::figures::{RowFigures, ServiceFigures};
 use crate::search::figures::SearchFigures;
+use crate::users::figures::CellUsers;
 
 /// What became of a cell's trials.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -52,12 +53,15 @@ pub struct CellFigures {
     pub workload: String,
     /// Connections.
     pub connections: u32,
-    /// Requests that are to start a second, where a rate is said.
+    /// Requests that are to start a second, where a rate is said; users, where they do steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked_per_s: Option<f64>,
     /// What became of the schedule of an open loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open: Option<OpenFigures>,
+    /// What came of users and their steps, of a workload with a scenario.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub users: Option<CellUsers>,
     /// What a search for the highest rate found beside it; nothing of any other work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchFigures>,

@@ -11,8 +11,10 @@ pub struct Group {
     pub workload: String,
     /// Connections.
     pub connections: u32,
-    /// Requests that are to start a second, where a rate is said.
+    /// Requests that are to start a second, where a rate is said; users, where they do steps.
     pub asked_per_s: Option<f64>,
+    /// Whether users do steps.
+    pub of_users: bool,
 }
 
 impl Group {
@@ -22,6 +24,7 @@ impl Group {
             workload: cell.workload.clone(),
             connections: cell.connections,
             asked_per_s: cell.asked_per_s,
+            of_users: cell.users.is_some(),
         }
     }
 
@@ -44,7 +47,10 @@ impl Group {
     pub fn size(&self) -> String {
         let connections = numbers::counted(u64::from(self.connections), "connection");
         match self.asked_per_s {
-            Some(rate) => format!("{connections} at {} requests/s", numbers::rate(rate)),
+            Some(rate) => {
+                let what = if self.of_users { "users" } else { "requests" };
+                format!("{connections} at {} {what}/s", numbers::rate(rate))
+            }
             None => connections,
         }
     }

@@ -84,6 +84,7 @@ mod short;
 pub mod site;
 mod table;
 mod threads;
+mod users;
 mod view;
 pub mod warm_up;
 mod why;
@@ -98,6 +99,7 @@ pub use numbers::moment;
 pub use plan_hash::plan_hash;
 pub use plots::Plot;
 pub use render::{plot_svg, render};
+pub use sent::sent;
 
 /// What a run directory holds.
 #[derive(Clone, Debug, Default)]

@@ -6,9 +6,9 @@
 //!
 //! Not for: what may be required and how it is written (`prony_base::typed::requirement`).
 
-use prony_base::typed::requirement::{RequiredFigure, Requirement};
+use prony_base::typed::requirement::{LoadRequirement, RequiredFigure, Requirement};
 use prony_findings::{Case, Records, measure};
-use prony_record::{LoadReport, NEVER, PlannedWorkload, RequirementOutcome, Trial};
+use prony_record::{LoadReport, NEVER, PlannedWorkload, RequirementOutcome, StepReport, Trial};
 use prony_stats::{BLOCKS_INTERVAL_MIN, Ratio, quantile, summarise};
 use serde::Serialize;
 
@@ -39,14 +39,14 @@ impl CellRequirement {
 /// What comes of requirements in each cell of `run`: of those that its workload has by `list`.
 pub fn required(
     run: &Run,
-    list: &dyn Fn(&str, &PlannedWorkload) -> Vec<Requirement>,
+    list: &dyn Fn(&str, &PlannedWorkload) -> Vec<LoadRequirement>,
 ) -> Vec<CellRequirement> {
     let records = Records::new(&run.plan, &run.trials);
     let of_case = |case: Case<'_>| {
         let cell = case.cell;
         let workload = run.plan.workloads.iter().find(|w| w.name == cell.workload);
         let requirements = workload.map_or_else(Vec::new, |of| list(&cell.subject, of));
-        let outcome = |requirement: &Requirement| CellRequirement {
+        let outcome = |requirement: &LoadRequirement| CellRequirement {
             cell: cell.id.clone(),
             outcome: outcome(run, &case, requirement),
         };
@@ -82,11 +82,50 @@ pub fn lines(all: &[CellRequirement]) -> Vec<String> {
     lines
 }
 
-fn outcome(run: &Run, case: &Case<'_>, requirement: &Requirement) -> RequirementOutcome {
+fn outcome(run: &Run, case: &Case<'_>, requirement: &LoadRequirement) -> RequirementOutcome {
+    let what = &requirement.what;
     let trials: Vec<&Trial> = case.measured().collect();
-    let of = |trial: &&Trial| value(run, trial, requirement.figure);
+    let of = |trial: &&Trial| match &requirement.step {
+        None => value(run, trial, what.figure),
+        Some(step) => {
+            let users = trial.load.as_ref()?.scenario.as_ref()?;
+            of_step(users.step(step)?, what.figure)
+        }
+    };
     let values: Vec<f64> = trials.iter().filter_map(of).collect();
-    judged(requirement, &values)
+    let outcome = judged(what, &values);
+    match &requirement.step {
+        None => outcome,
+        Some(step) => RequirementOutcome {
+            requirement: format!("{step} {}", outcome.requirement),
+            sentence: format!("{step} {}", outcome.sentence),
+            ..outcome
+        },
+    }
+}
+
+/// The figure of a step of one trial, likewise; its errors are those of the window.
+fn of_step(step: &StepReport, figure: RequiredFigure) -> Option<f64> {
+    let (counts, latency) = (&step.counts, &step.latency_ns);
+    let failed = counts.failed.total();
+    let ended = failed.saturating_add(counts.completed);
+    let ns = |ns: u64| match ns {
+        NEVER => INFINITE,
+        ns => ns as f64,
+    };
+    match figure {
+        RequiredFigure::Rate => Some(step.rate_per_s),
+        RequiredFigure::Errors => {
+            let errors = failed.saturating_add(counts.unexpected_status);
+            (ended > 0).then(|| errors as f64 / ended as f64)
+        }
+        RequiredFigure::Bytes => None,
+        _ if latency.count == 0 => None,
+        RequiredFigure::Mean if latency.infinite > 0 => Some(INFINITE),
+        RequiredFigure::Mean => Some(latency.mean),
+        RequiredFigure::Max => Some(ns(latency.max)),
+        RequiredFigure::Percentile(percent) => latency.percentile(percent).map(ns),
+    }
 }
 
 /// The figure of one trial; [`INFINITE`] where it falls among requests that never ended.
@@ -135,16 +174,7 @@ fn percentile(run: &Run, trial: &Trial, load: &LoadReport, percent: f64) -> Opti
     if let Some(histogram) = stored(run, trial) {
         return quantile(histogram, share.min(1.0)).map(|ns| ns.0.min(all.max) as f64);
     }
-    let said = [
-        (50.0, all.p50),
-        (75.0, all.p75),
-        (90.0, all.p90),
-        (99.0, all.p99),
-        (99.9, all.p99_9),
-        (99.99, all.p99_99),
-    ];
-    let found = said.iter().find(|(of, _)| *of == percent);
-    found.map(|&(_, ns)| match ns {
+    all.percentile(percent).map(|ns| match ns {
         NEVER => INFINITE,
         ns => ns as f64,
     })

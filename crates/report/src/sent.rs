@@ -1,6 +1,9 @@
 //! What a workload of a server sends, in words.
 
-use prony_record::{PlannedSource, PlannedWorkload, RequestOrder, RequestTemplate, RowOrder};
+use prony_record::{
+    PlannedFlow, PlannedScenario, PlannedSource, PlannedWorkload, RequestOrder, RequestTemplate,
+    RowOrder,
+};
 
 use crate::numbers;
 
@@ -10,15 +13,16 @@ const NAMED_MAX: usize = 8;
 const DIGITS: usize = 12;
 
 /// `GET /hello`; `3 requests at random by weight (2 × GET /a, 1 × GET /b)`; `120 requests of log.txt (access-log, SHA-256
-/// 0123456789ab…), in turn`. With the body where there is one request alone and `with_body`.
+/// 0123456789ab…), in turn`; what users do. With the body where there is one request alone and `with_body`.
 pub fn sent(workload: &PlannedWorkload, with_body: bool) -> String {
     let Some(source) = &workload.source else {
         return one(&workload.request, with_body);
     };
-    let mut text = match (&source.file, source.requests.as_slice()) {
-        (None, [only]) => one(&only.request, with_body),
-        (None, several) => listed(source, several.len()),
-        (Some(file), _) => format!(
+    let mut text = match (&source.scenario, &source.file, source.requests.as_slice()) {
+        (Some(scenario), ..) => users(scenario),
+        (None, None, [only]) => one(&only.request, with_body),
+        (None, None, several) => listed(source, several.len()),
+        (None, Some(file), _) => format!(
             "{} of {} ({}, SHA-256 {}…), {}",
             numbers::counted(source.count, "request"),
             file.path,
@@ -52,6 +56,43 @@ pub fn sent(workload: &PlannedWorkload, with_body: bool) -> String {
         text.push_str(", with redirects followed");
     }
     text
+}
+
+/// `users that do the 2 steps of shop.toml (SHA-256 0123456789ab…): login POST /login, list GET /list`.
+fn users(scenario: &PlannedScenario) -> String {
+    let file = format!(
+        "{} (SHA-256 {}…)",
+        scenario.file.path,
+        digits(&scenario.file.sha256)
+    );
+    if let [flow] = scenario.flows.as_slice() {
+        let steps = numbers::counted(flow.steps.len() as u64, "step");
+        return format!("users that do the {steps} of {file}: {}", named(flow));
+    }
+    let flows = scenario.flows.iter().take(NAMED_MAX);
+    let mut names: Vec<String> = flows
+        .map(|flow| format!("{} × {} ({})", flow.weight, flow.name, named(flow)))
+        .collect();
+    if scenario.flows.len() > NAMED_MAX {
+        names.push(format!("and {} more", scenario.flows.len() - NAMED_MAX));
+    }
+    let flows = numbers::counted(scenario.flows.len() as u64, "scenario");
+    format!(
+        "users that do one of the {flows} of {file}: {}",
+        names.join(", ")
+    )
+}
+
+/// `login POST /login, list GET /list`.
+fn named(flow: &PlannedFlow) -> String {
+    let steps = flow.steps.iter().take(NAMED_MAX);
+    let mut names: Vec<String> = steps
+        .map(|step| format!("{} {} {}", step.name, step.method, step.path))
+        .collect();
+    if flow.steps.len() > NAMED_MAX {
+        names.push(format!("and {} more", flow.steps.len() - NAMED_MAX));
+    }
+    names.join(", ")
 }
 
 fn one(request: &RequestTemplate, with_body: bool) -> String {
@@ -97,7 +138,7 @@ fn digits(sha256: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use prony_record::{PlannedRequest, SourceFile};
+    use prony_record::{PlannedRequest, PlannedStep, SourceFile};
 
     use super::*;
 
@@ -157,6 +198,49 @@ mod tests {
             ),
             "{text}"
         );
+    }
+
+    #[test]
+    fn users_are_named_with_their_steps_and_their_file() {
+        let step = |name: &str, path: &str| PlannedStep {
+            name: name.to_owned(),
+            method: "GET".to_owned(),
+            path: path.to_owned(),
+        };
+        let flow = |name: &str, weight, steps: Vec<PlannedStep>| PlannedFlow {
+            name: name.to_owned(),
+            weight,
+            steps,
+        };
+        let with = |flows: Vec<PlannedFlow>| {
+            of(PlannedSource {
+                scenario: Some(PlannedScenario {
+                    file: SourceFile {
+                        path: "shop.toml".to_owned(),
+                        sha256: "0123456789abcdef".to_owned(),
+                    },
+                    flows,
+                }),
+                compressed: true,
+                ..PlannedSource::default()
+            })
+        };
+        let both = vec![step("login", "/a"), step("list", "/b?t={t}")];
+        assert_eq!(
+            with(vec![flow("scenario", 1, both.clone())]),
+            "users that do the 2 steps of shop.toml (SHA-256 0123456789ab…): login GET /a, list GET /b?t={t}, compressed"
+        );
+        let text = with(vec![
+            flow("reader", 9, both),
+            flow("buyer", 1, vec![step("buy", "/c"); 10]),
+        ]);
+        assert!(
+            text.starts_with(
+                "users that do one of the 2 scenarios of shop.toml (SHA-256 0123456789ab…): 9 × reader (login GET /a, "
+            ),
+            "{text}"
+        );
+        assert!(text.contains("buy GET /c, and 2 more)"), "{text}");
     }
 
     #[test]

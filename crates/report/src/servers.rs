@@ -18,6 +18,7 @@ use crate::rows;
 use crate::sent::sent;
 use crate::table::{self, Column, Entry, ON_ERRORS, ON_TITLE, Table};
 use crate::threads;
+use crate::users;
 
 /// The parts of the document: one for each group, the leader of its cells first.
 pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
@@ -35,6 +36,7 @@ pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
             pictures: pictures.into(),
             tables: [plain(of_cells(&own, run.plan.reference.as_deref(), notes))]
                 .into_iter()
+                .chain(users::tables(&own))
                 .chain(threads::table(&records, &own))
                 .collect(),
             id,
@@ -51,7 +53,7 @@ fn request(run: &Run, workload: &str) -> String {
 }
 
 /// The table of the cells of one workload and number of connections, and of one rate where one is said. In an open loop what
-/// was drawn stands beside what was completed, and there is no ratio of rates that the schedule gives.
+/// was drawn (requests, or users) stands beside what was completed, and there is no ratio of rates that the schedule gives.
 pub fn of_cells(cells: &[&CellFigures], reference: Option<&str>, notes: &Notes) -> Table {
     let word = |interval: bool| if interval { "95 % interval" } else { "range" };
     let is_open = cells.iter().any(|cell| cell.open.is_some());
@@ -65,8 +67,13 @@ pub fn of_cells(cells: &[&CellFigures], reference: Option<&str>, notes: &Notes) 
         notes.on(cell, ON_TITLE, name(cell))
     });
     if is_open {
-        "completed/s".clone_into(&mut rate_head.title);
-        grid = grid.head(column("drawn/s", "", true), open::drawn);
+        let of_users = cells.iter().any(|cell| cell.users.is_some());
+        let (completed, drawn) = match of_users {
+            true => ("requests/s", "users drawn/s"),
+            false => ("completed/s", "drawn/s"),
+        };
+        completed.clone_into(&mut rate_head.title);
+        grid = grid.head(column(drawn, "", true), open::drawn);
     }
     grid = grid.figure(rate_head, |cell| notes.on(cell, rate.marks, rate_of(cell)));
     if !is_open {

@@ -51,6 +51,68 @@ fn two_rates_of_which_one_is_too_much_for_one_server() {
 }
 
 /// The sections of figures.
+#[test]
+fn users_have_tables_of_their_iterations_and_steps() {
+    let run = fixture::users::users(8, false);
+    let seen = rendered("users", &run);
+    insta::assert_snapshot!("users.md", until_limits(&seen.document_md));
+    let (figures, _) = seen.appendix_md.split_once("## Machine").expect("it");
+    insta::assert_snapshot!("users-appendix.md", figures);
+    let summary: serde_json::Value = serde_json::from_str(&seen.summary_json).expect("JSON");
+    for (cell, planned) in summary["cells"]
+        .as_array()
+        .expect("cells")
+        .iter()
+        .zip(&run.plan.cells)
+    {
+        let own = run.trials.iter().filter(|trial| trial.cell == planned.id);
+        let loads = own.filter_map(|trial| trial.load.as_ref());
+        let steps = loads.flat_map(|load| &load.scenario.as_ref().expect("users").steps);
+        let sent: u64 = steps.map(|step| step.counts.sent).sum();
+        let told = cell["users"]["steps"].as_array().expect("steps").iter();
+        let told = told.map(|step| step["counts"]["sent"].as_u64().expect("a count"));
+        assert_eq!(told.sum::<u64>(), sent);
+    }
+    let required: Vec<(&str, bool, bool)> = seen
+        .required
+        .iter()
+        .map(|of| (&*of.cell, of.outcome.held, of.outcome.sure == Some(true)))
+        .collect();
+    let all = [
+        ("rust/axum ping c=10", true, true),
+        ("rust/axum ping c=10", true, true),
+        ("slow/turtle ping c=10", false, true),
+        ("slow/turtle ping c=10", true, true),
+    ];
+    assert_eq!(required, all, "{:?}", seen.required);
+    assert!(
+        seen.required[2]
+            .outcome
+            .sentence
+            .starts_with("order p99 < 2ms: broken: "),
+        "{}",
+        seen.required[2].outcome.sentence
+    );
+}
+
+#[test]
+fn steps_of_several_scenarios_have_their_names_before_them() {
+    let seen = rendered("users_several", &fixture::users::users(2, true));
+    insta::assert_snapshot!("users_several.md", until_limits(&seen.document_md));
+}
+
+#[test]
+fn arrivals_of_users_are_no_requests() {
+    let seen = rendered("users_open", &fixture::users::arrivals());
+    insta::assert_snapshot!("users_open.md", until_limits(&seen.document_md));
+    assert!(
+        !seen.document_md.contains("500 requests/s"),
+        "{}",
+        seen.document_md
+    );
+}
+
+/// The sections of figures.
 fn until_limits(document: &str) -> &str {
     let split = document.split_once("## What this cannot tell");
     split.expect("it").0

@@ -49,6 +49,18 @@ pub struct Requirement {
     pub bound: f64,
 }
 
+/// A requirement of a load, or of a step of its scenario: `p99 < 20ms`, `login p99 < 20ms`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoadRequirement {
+    /// The name of the step; `None`: all requests.
+    pub step: Option<String>,
+    /// What is required.
+    pub what: Requirement,
+}
+
+/// The percentiles that are kept of a step.
+pub const STEP_PERCENTILES: [f64; 6] = [50.0, 75.0, 90.0, 99.0, 99.9, 99.99];
+
 /// What may be required, for messages.
 const FORM: &str = "write a figure, < or >, and a bound: 'p99 < 20ms', 'errors < 0.1%', 'rate > 5k'; figures are rate, bytes, errors, \
 mean, max, and percentiles such as p50, p99, p99.9";
@@ -232,9 +244,60 @@ impl FromStr for Requirement {
     }
 }
 
+impl FromStr for LoadRequirement {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<LoadRequirement, String> {
+        let wrong = match text.parse() {
+            Ok(what) => return Ok(LoadRequirement { step: None, what }),
+            Err(wrong) => wrong,
+        };
+        let spaces = text.match_indices(' ');
+        let mut splits = spaces.map(|(at, _)| (text[..at].trim(), text[at..].trim()));
+        let found = splits.find_map(|(step, rest)| Some((step, rest.parse::<Requirement>().ok()?)));
+        let (step, what) = found.ok_or(wrong)?;
+        let is_kept = |percent: f64| {
+            STEP_PERCENTILES
+                .iter()
+                .any(|of| (of - percent).abs() < 1e-9)
+        };
+        match what.figure {
+            RequiredFigure::Bytes => Err("bytes are not counted by step".to_owned()),
+            RequiredFigure::Percentile(percent) if !is_kept(percent) => Err(format!(
+                "p{percent} is not kept of a step: p50, p75, p90, p99, p99.9 and p99.99 are"
+            )),
+            _ => Ok(LoadRequirement {
+                step: Some(step.to_owned()),
+                what,
+            }),
+        }
+    }
+}
+
+impl fmt::Display for LoadRequirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.step {
+            Some(step) => write!(f, "{step} {}", self.what),
+            None => self.what.fmt(f),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_requirement_may_name_a_step() {
+        let read = |text: &str| text.parse::<LoadRequirement>();
+        let both = read("log in  p99<20ms").expect("it is one");
+        assert_eq!(both.step.as_deref(), Some("log in"));
+        assert_eq!(both.to_string(), "log in p99 < 20ms");
+        assert_eq!(read(&both.to_string()).expect("it is one"), both);
+        assert_eq!(read("p99 < 20ms").expect("it is one").step, None);
+        assert!(read("login p98 < 20ms").expect_err("p98").contains("p99.9"));
+        assert!(read("login bytes > 5").is_err() && read("login").is_err());
+    }
 
     #[test]
     fn a_requirement_is_read_and_said() {

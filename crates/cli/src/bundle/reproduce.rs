@@ -131,9 +131,12 @@ fn tell(
 /// The experiment and the subjects, all of which lie in the unpacked folder.
 fn read(manifest: &Manifest, source: &Path) -> anyhow::Result<(Experiment, Vec<Subject>)> {
     let path = experiment(manifest, source)?;
-    let read = Experiment::load(&path);
+    let read = Experiment::load(&path).map_err(|wrong| vec![wrong]);
     let read = read.and_then(|mut experiment| experiment.read_sources().map(|()| experiment));
-    let experiment = read.map_err(|wrong| anyhow::anyhow!("{}", wrong.render(false)))?;
+    let experiment = read.map_err(|wrong| {
+        let wrong: Vec<String> = wrong.iter().map(|wrong| wrong.render(false)).collect();
+        anyhow::anyhow!("{}", wrong.join("\n"))
+    })?;
     let subjects = subject::load_all(&experiment, &source.join("subjects")).map_err(|wrong| {
         let wrong: Vec<String> = wrong.iter().map(|wrong| wrong.render(false)).collect();
         anyhow::anyhow!("{}", wrong.join("\n"))

@@ -99,11 +99,12 @@ pub fn of(words: &BundleWords, plan: &Plan, environment: &Environment) -> anyhow
     Ok(found)
 }
 
-/// The files that say what is sent: of requests, of bodies, of data.
+/// The files that say what is sent: of requests, of scenarios, of bodies, of data.
 fn of_requests(plan: &Plan, folder: &Path) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     for source in plan.workloads.iter().filter_map(|w| w.source.as_ref()) {
-        let files = source.file.iter().chain(&source.data);
+        let scenario = source.scenario.as_ref().map(|of| &of.file);
+        let files = source.file.iter().chain(&source.data).chain(scenario);
         paths.extend(files.map(|file| folder.join(&file.path)));
         let of_file = source.file.as_ref().map(|file| folder.join(&file.path));
         let bodies_in = of_file.and_then(|file| file.parent().map(Path::to_owned));

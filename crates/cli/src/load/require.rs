@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use anyhow::bail;
 use clap::Args;
-use prony_base::typed::requirement::Requirement;
-use prony_load::LoadRequirement;
+use prony_base::typed::requirement::{LoadRequirement, Requirement};
+use prony_load::check_step_name;
 use prony_record::ScenarioSpec;
 
 use super::watch::JudgedLoad;
@@ -39,29 +39,12 @@ pub fn check_steps(words: &JudgedWords, scenario: Option<&ScenarioSpec>) -> anyh
     let steps: Vec<(&str, &str)> = flows
         .flat_map(|flow| flow.steps.iter().map(|step| (&*flow.name, &*step.name)))
         .collect();
-    let names: Vec<&str> = steps.iter().map(|&(_, step)| step).collect();
-    let required = words.require.iter().filter_map(|of| of.step.as_deref());
-    for step in required {
-        let same: Vec<&str> = steps
-            .iter()
-            .filter(|of| of.1 == step)
-            .map(|of| of.0)
-            .collect();
-        if let [flow, _, ..] = same[..] {
-            bail!(
-                "--require '{step} …': the scenarios {} have a step of that name: write '{flow}: {step} …'",
-                same.join(", ")
-            );
+    for step in words.require.iter().filter_map(|of| of.step.as_deref()) {
+        if steps.is_empty() {
+            bail!("--require '{step} …': a step is one of --scenario, which is not given");
         }
-        let is_whole = |of: &&(&str, &str)| format!("{}: {}", of.0, of.1) == step;
-        if same.is_empty() && !steps.iter().any(|of| is_whole(&of)) {
-            bail!(
-                "--require '{step} …': {}",
-                match names.is_empty() {
-                    true => "a step is one of --scenario, which is not given".to_owned(),
-                    false => format!("there is no step of that name, but {}", names.join(", ")),
-                }
-            );
+        if let Err(why) = check_step_name(&steps, step) {
+            bail!("--require '{step} …': {why}");
         }
     }
     Ok(())

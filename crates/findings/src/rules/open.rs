@@ -14,23 +14,37 @@ const OVERLOADED: (&str, &str) = (
      subject, are the limit (rate × latency exceeds their number), use more of them.",
 );
 
-/// P029: completed in the window less than was drawn in it, by more than 1 %, with arrivals waiting for slots.
+const CROWDED: (&str, &str) = (
+    "Fewer users could begin than arrived, while a user was on each connection: they take too long, or there are too few connections. The \
+     latency of their first steps grows for as long as that lasts, so it only reflects the length of the run; none is given.",
+    "Use more connections than users are there at once (users a second × the time of an iteration), or let fewer arrive.",
+);
+
+/// P029: completed in the window less than was drawn in it, by more than 1 %, with arrivals waiting for slots; of users: fewer began.
 /// A note: it is a fact about the subject.
 pub(super) fn overloaded(case: &Case<'_>) -> Vec<Finding> {
     worst(case, Code::P029, case.measured(), |trial| {
         let load = trial.load.as_ref()?;
         let arrivals = load.arrivals.filter(|arrivals| arrivals.overloaded)?;
-        let (drawn, completed) = (measure::drawn(load, &arrivals)?.0, measure::rate(load)?.0);
+        let kept = measure::kept_up(load, &arrivals)?.0;
+        let (drawn, words) = (
+            measure::drawn(load, &arrivals)?.0,
+            measure::kept_up_words(load),
+        );
         let evidence = vec![
-            Evidence::number("drawn", drawn, Unit::PerSecond),
-            Evidence::number("completed", completed, Unit::PerSecond),
+            Evidence::number(words[0], drawn, Unit::PerSecond),
+            Evidence::number(words[1], kept, Unit::PerSecond),
             Evidence::count("most that waited at once", arrivals.waiting_max),
             Evidence::count(
                 "never sent",
                 arrivals.waiting.saturating_add(arrivals.dropped),
             ),
         ];
-        let missing = 1.0 - completed / drawn;
-        Some(Seen::note(missing, OVERLOADED, evidence))
+        let missing = 1.0 - kept / drawn;
+        let text = match load.scenario {
+            Some(_) => CROWDED,
+            None => OVERLOADED,
+        };
+        Some(Seen::note(missing, text, evidence))
     })
 }

@@ -63,16 +63,20 @@ pub(super) fn generator_saturated(case: &Case<'_>) -> Vec<Finding> {
 
 fn short(load: &LoadReport) -> Option<Seen> {
     let arrivals = load.arrivals.filter(|arrivals| arrivals.generator_short)?;
-    let (drawn, completed) = (measure::drawn(load, &arrivals)?.0, measure::rate(load)?.0);
+    let kept = measure::kept_up(load, &arrivals)?.0;
+    let (drawn, words) = (
+        measure::drawn(load, &arrivals)?.0,
+        measure::kept_up_words(load),
+    );
     let mut evidence = vec![
-        Evidence::number("drawn", drawn, Unit::PerSecond),
-        Evidence::number("completed", completed, Unit::PerSecond),
+        Evidence::number(words[0], drawn, Unit::PerSecond),
+        Evidence::number(words[1], kept, Unit::PerSecond),
     ];
     evidence.extend(load.delay.map(|delay| {
         let late = delay.lateness_ns.p99 as f64;
         Evidence::number("sent late, 99th percentile", late, Unit::Nanoseconds)
     }));
-    let missing = 1.0 - completed / drawn;
+    let missing = 1.0 - kept / drawn;
     Some(Seen::note(missing, SHORT, evidence).severity(Severity::Invalid))
 }
 
@@ -153,7 +157,7 @@ const EXCESS: (&str, &str) = (
 /// P005: Little's law gives under 80 % of the connections, after adding what time-outs and the
 /// end of the window can explain; or more than all, beyond what the start of the window explains. The times that it
 /// adds up are taken at different places by different clocks' readings, so that a piece that is missing, or counted
-/// twice, shows. In an open loop connections may idle, and only too many can be told.
+/// twice, shows. In an open loop, and where users think, connections may idle, and only too many can be told.
 pub(super) fn not_in_flight(case: &Case<'_>) -> Vec<Finding> {
     if case.is_client() {
         return clients::not_in_flight(case);
@@ -188,7 +192,9 @@ pub(super) fn not_in_flight(case: &Case<'_>) -> Vec<Finding> {
         };
         let little = flight.waiting + flight.held;
         let explained = little + flight.opening + flight.timed_out + flight.edge;
-        if !load.pace.is_open() && explained < limits::IN_FLIGHT_SHARE * asked {
+        // Users think, for as long as their steps say.
+        let may_idle = load.pace.is_open() || load.scenario.is_some();
+        if !may_idle && explained < limits::IN_FLIGHT_SHARE * asked {
             return Some(Seen::note(1.0 - little / asked, GAP, evidence()));
         }
         let most = asked * (1.0 + limits::IN_FLIGHT_OVER) + flight.edge;

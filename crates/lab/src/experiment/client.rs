@@ -42,7 +42,7 @@ const OF_CLIENTS: [&str; 7] = [
     "payload",
 ];
 /// Keys of a workload that are about requests of Prony's own, or the works of programs.
-const OF_OTHERS: [&str; 4] = ["request", "expect", "arrival", "count"];
+const OF_OTHERS: [&str; 5] = ["request", "scenario", "expect", "arrival", "count"];
 
 /// `[[peer]]`.
 pub fn read_peer(table: Fields<'_, '_>, p: &mut Problems) -> Option<SubjectEntry> {

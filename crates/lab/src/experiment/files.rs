@@ -1,31 +1,48 @@
 //! The files that a workload's requests are in: read once before planning, so that a plan names each by its digest, and what is
 //! wrong with one is reported where the experiment names it.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::Path;
 
 use prony_base::counted;
-use prony_load::{LoadSpec, check_requests, with_environment};
+use prony_base::typed::requirement::LoadRequirement;
+use prony_load::scenario::compiled::Scenario;
+use prony_load::{LoadSpec, check_requests, check_step_name, with_environment};
 use prony_record::{PlannedSource, SourceFile};
 
 use super::sources::usual_order;
 use super::types::{Experiment, WorkloadSource};
+use super::words::short;
 use crate::diagnosis::{Diagnoses, Diagnosis};
 use crate::passed::{NAMED, Passed, To};
+use crate::scenario::ScenarioFile;
 use crate::sending::{self, SentSource};
 
 /// What stands for the server's address while nobody is sent anything.
 const NO_ONE: &str = "localhost";
 
+/// Where something is wrong with what a workload sends.
+enum WrongSource {
+    /// In the experiment, or in a file that has no lines of its own to show.
+    Here(Diagnosis),
+    /// In the file of its scenario.
+    InScenario(Diagnoses),
+}
+
 impl Experiment {
-    /// Reads the files of requests, of bodies and of data that its workloads name, and completes what is planned of them.
+    /// Reads the files of requests, of scenarios, of bodies and of data that its workloads name, and completes what is planned of them.
     /// Warnings on what is left out of them are added to its own.
     ///
     /// # Errors
-    /// What is wrong with them, or that the environment of trials lacks a variable.
-    pub fn read_sources(&mut self) -> Result<(), Diagnoses> {
+    /// What is wrong with them, or that the environment of trials lacks a variable: of the experiment, and of each scenario.
+    pub fn read_sources(&mut self) -> Result<(), Vec<Diagnoses>> {
         let (folder, seed) = (self.origin.folder.clone(), self.run.seed);
+        let beside = Path::new(&self.origin.path).parent().map(Path::to_owned);
+        let beside = beside.unwrap_or_default();
         let mut problems = Vec::new();
+        let mut of_scenarios = Vec::new();
         let mut warnings = Vec::new();
         for workload in &mut self.workloads {
             let expected = workload.expect_body.clone();
@@ -33,9 +50,13 @@ impl Experiment {
                 continue;
             };
             source.planned.dir = folder.display().to_string();
-            match read(source, expected.as_deref(), seed) {
+            let read = match source.planned.scenario.is_some() {
+                true => read_scenario(source, &workload.require, &beside, seed),
+                false => read(source, expected.as_deref(), seed).map_err(WrongSource::Here),
+            };
+            match read {
                 Ok((first, notes)) => {
-                    if source.planned.file.is_some() {
+                    if source.planned.file.is_some() || source.planned.scenario.is_some() {
                         workload.request.method = first.0;
                         workload.request.path = first.1;
                     }
@@ -43,19 +64,98 @@ impl Experiment {
                     let warn = |note| Diagnosis::new(at.clone(), note);
                     warnings.extend(notes.into_iter().map(warn));
                 }
-                Err(problem) => problems.push(problem),
+                Err(WrongSource::Here(problem)) => problems.push(problem),
+                Err(WrongSource::InScenario(wrong)) => of_scenarios.push(wrong),
             }
         }
         self.warnings.extend(warnings);
-        match problems.is_empty() {
+        let here = (!problems.is_empty()).then(|| self.diagnoses(problems));
+        let all: Vec<Diagnoses> = here.into_iter().chain(of_scenarios).collect();
+        match all.is_empty() {
             true => Ok(()),
-            false => Err(self.diagnoses(problems)),
+            false => Err(all),
         }
     }
 }
 
 /// Method and path of a request.
 type MethodAndPath = (String, String);
+
+/// Completes a source that is a scenario, whose file messages name as it lies `beside` the experiment; method and path of its first
+/// step.
+fn read_scenario(
+    source: &mut WorkloadSource,
+    required: &[LoadRequirement],
+    beside: &Path,
+    seed: u64,
+) -> Result<(MethodAndPath, Vec<String>), WrongSource> {
+    let here = |at: &Range<usize>, why: String| Diagnosis::new(at.clone(), why);
+    let (file_at, data_at) = (source.file_at.clone(), source.data_at.clone());
+    let folder = Path::new(&source.planned.dir).to_owned();
+    let scenario = source.planned.scenario.get_or_insert_default();
+    let shown = beside.join(&scenario.file.path);
+    let path = folder.join(&scenario.file.path);
+    digest(source.planned.data.as_mut(), &folder)
+        .map_err(|why| WrongSource::Here(here(&data_at, why)))?;
+    check_environment(&source.planned).map_err(|(why, help)| {
+        WrongSource::Here(Diagnosis::new(source.place.clone(), why).help(help))
+    })?;
+    let sha256 = sending::sha256_of(&path);
+    let sha256 = sha256.map_err(|why| WrongSource::Here(here(&file_at, why)))?;
+    let (named, read) = with_names(&path, &shown, source.planned.data.is_some());
+    check_passed(&named).map_err(|(why, help)| {
+        WrongSource::Here(here(&file_at, format!("{}: {why}", shown.display())).help(help))
+    })?;
+    let flows = read.map_err(WrongSource::InScenario)?.planned();
+    let scenario = source.planned.scenario.get_or_insert_default();
+    (scenario.file.sha256, scenario.flows) = (sha256, flows);
+    for step in required.iter().filter_map(|of| of.step.as_deref()) {
+        check_step_name(&scenario.names(), step).map_err(|why| {
+            let why = format!("what is required of `{}`: {why}", short(step));
+            WrongSource::Here(here(&source.require_at, why))
+        })?;
+    }
+    let steps = scenario.flows.iter().flat_map(|flow| &flow.steps);
+    let lines: Vec<MethodAndPath> = steps
+        .map(|step| (step.method.clone(), step.path.clone()))
+        .collect();
+    let paths: BTreeSet<String> = lines.iter().map(|(_, path)| path.clone()).collect();
+    source.paths = paths.into_iter().collect();
+    source.planned.count = lines.len() as u64;
+    let sent = sending::of_source(&source.planned, None, NO_ONE);
+    let sent = sent.map_err(|why| WrongSource::Here(here(&file_at, why)))?;
+    let spec = sent.into_spec(LoadSpec {
+        seed,
+        threads: 1,
+        ..LoadSpec::default()
+    });
+    let at = match source.planned.data {
+        Some(_) => &data_at,
+        None => &file_at,
+    };
+    Scenario::new(&spec).map_err(|why| WrongSource::Here(here(at, why)))?;
+    Ok((lines.into_iter().next().unwrap_or_default(), Vec::new()))
+}
+
+/// The scenario, and what it takes from the environment: the values are those of trials, and empty where they have none.
+fn with_names(
+    path: &Path,
+    shown: &Path,
+    has_data: bool,
+) -> (BTreeSet<String>, Result<ScenarioFile, Diagnoses>) {
+    let passed = Passed::here(To::Trials);
+    let named = RefCell::new(BTreeSet::new());
+    let value = |name: &str| {
+        named.borrow_mut().insert(name.to_owned());
+        let mut variables = passed.variables();
+        let found = variables.find(|(of, _)| *of == name);
+        let value = found.map(|(_, value)| value.to_string_lossy().into_owned());
+        Some(value.unwrap_or_default())
+    };
+    let shown = shown.display().to_string();
+    let read = ScenarioFile::load_as(path, &shown, &value, has_data);
+    (named.into_inner(), read)
+}
 
 /// Completes one source; method and path of its first request, and what is left out.
 fn read(
@@ -150,12 +250,11 @@ fn notes(sent: &SentSource) -> Vec<String> {
     left_out.into_iter().chain(without).collect()
 }
 
-/// Trials have those variables of the environment that are passed to them, and no others.
+/// Checks what the texts of a source take from the environment.
 fn check_environment(planned: &PlannedSource) -> Result<(), (String, String)> {
-    let passed = Passed::here(To::Trials);
     let mut names: BTreeSet<String> = BTreeSet::new();
     for text in sending::texts(planned) {
-        let found = std::cell::RefCell::new(Vec::new());
+        let found = RefCell::new(Vec::new());
         let note = |name: &str| {
             found.borrow_mut().push(name.to_owned());
             Some(String::new())
@@ -164,6 +263,13 @@ fn check_environment(planned: &PlannedSource) -> Result<(), (String, String)> {
         let _ = with_environment(&text, &note);
         names.extend(found.into_inner());
     }
+    check_passed(&names)
+}
+
+/// Trials have those variables of the environment that are passed to them, and no others. What is wrong with one of `names`, and what
+/// to do.
+fn check_passed(names: &BTreeSet<String>) -> Result<(), (String, String)> {
+    let passed = Passed::here(To::Trials);
     let is_passed = |name: &str| passed.variables().any(|(of, _)| of == name);
     match names.iter().find(|name| !is_passed(name)) {
         None => Ok(()),

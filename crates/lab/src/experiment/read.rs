@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use toml::Spanned;
 use toml::de::DeTable;
 
+use super::expect::{self, RightAnswer};
 use super::fields::{Fields, Origin, Problems, document, read_file};
 use super::keys::{
     CONNECTIONS, DURATION, THREADS, check_below_max, check_placeholders, command, connection_count,
@@ -21,7 +22,7 @@ use super::types::{
     SubjectEntry, Workload,
 };
 use super::words::{self, PROGRAM_PLACEHOLDERS, START_PLACEHOLDERS};
-use super::{arrival, client, cores, expect, find_max, published, require, rows, service, work};
+use super::{arrival, client, cores, find_max, published, require, rows, service, work};
 use crate::diagnosis::{Diagnoses, Diagnosis};
 use crate::subject::{program, server};
 use crate::sums::HexOf;
@@ -29,7 +30,15 @@ use crate::target;
 
 /// Keys that one might expect and that mean nothing yet.
 const UNSUPPORTED: [(&str, &str); 1] = [("sweep", "write one [[setting]] with its values instead")];
-const UNSUPPORTED_WORKLOAD: [(&str, &str); 5] = [
+const UNSUPPORTED_WORKLOAD: [(&str, &str); 7] = [
+    (
+        "step",
+        "the steps of users stand in a file of their own: scenario = \"shop.toml\"",
+    ),
+    (
+        "users",
+        "`connections` says how many users of a `scenario` there are at once, and `arrival` how many come a second",
+    ),
     (
         "replay",
         "a trial measures a window of a stated length: write the rate as `arrival`; prony load has --replay",
@@ -43,6 +52,17 @@ const UNSUPPORTED_WORKLOAD: [(&str, &str); 5] = [
     ),
 ];
 const IN_ARRIVAL: &str = "it stands in `arrival`: arrival = { rate = 1000 }, { stages = \"0:100,30s:1000\" }, { think = \"10ms\" }";
+
+/// Why what is required of all workloads is required of no step, and what to do.
+const NO_STEPS_IN_RUN: (&str, &str) = (
+    "a step is one of a workload's scenario, and this is required of all workloads",
+    "write it in the workload; a figure is one of rate, bytes, errors, mean, max, and percentiles such as p99",
+);
+/// The same of a workload without users.
+const NO_STEPS_IN_REQUESTS: (&str, &str) = (
+    "a step is one of a `scenario`, which this workload has not",
+    "a figure is one of rate, bytes, errors, mean, max, and percentiles such as p99",
+);
 
 /// Visits that an experiment, or `--visits`, may ask for.
 pub const VISITS: RangeInclusive<Nanos> = Nanos::from_millis(50)..=Nanos::from_secs(5);
@@ -186,7 +206,7 @@ fn read_run(mut table: Fields<'_, '_>, p: &mut Problems) -> (Run, Quick) {
         reference: table.text("reference", p),
         copy: table.truth("copy", p).unwrap_or(usual.copy),
         aim: read_aim(&mut table, p),
-        require: require::read(&mut table, p),
+        require: require::read(&mut table, Some(NO_STEPS_IN_RUN), p),
         profile: table.truth("profile", p).unwrap_or(usual.profile),
         threads: table.whole("threads", THREADS, p).map(|n| n as u32),
         cores: read_cores(&mut table, p),
@@ -408,15 +428,13 @@ fn read_workload(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Workload
         service::read_counter(&mut table, p),
     );
     let find_max = find_max::read(&mut table, p);
-    let require = require::read(&mut table, p);
+    let no_steps = (!table.has("scenario")).then_some(NO_STEPS_IN_REQUESTS);
+    let require = require::read(&mut table, no_steps, p);
     if find_max.is_some() && !require.is_empty() {
         let message = "`require` cannot go with `find_max`, whose objective is what is required";
         p.note(Diagnosis::new(table.span_of("require"), message));
     }
-    let expect = table.table("expect", "expect = {…}", p);
-    let expect = expect
-        .map(|table| expect::read(table, p))
-        .unwrap_or_default();
+    let expect = read_expect(&mut table, p);
     let span = table.span.clone();
     let title = read_title(&mut table, p);
     work::refuse_without_work(&mut table, p);
@@ -449,6 +467,24 @@ fn read_workload(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Workload
         counter,
         find_max,
     })
+}
+
+/// What is right of an answer; of those to a scenario's steps its file says it, and 0 stands for the status.
+fn read_expect(table: &mut Fields<'_, '_>, p: &mut Problems) -> RightAnswer {
+    let given = table.table("expect", "expect = {…}", p);
+    let right = given.map(|table| expect::read(table, p));
+    if !table.has("scenario") {
+        return right.unwrap_or_default();
+    }
+    if right.is_some() {
+        let message = "`expect` cannot go with `scenario`: what is right differs from step to step";
+        let help = "it stands in the steps of the scenario's file: expect = { status = 201 }";
+        p.note(Diagnosis::new(table.span_of("expect"), message).help(help));
+    }
+    RightAnswer {
+        status: 0,
+        ..RightAnswer::default()
+    }
 }
 
 fn read_exclusion(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Exclusion> {

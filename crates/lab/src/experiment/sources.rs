@@ -1,12 +1,13 @@
-//! What a workload sends where that is not one request alone: `requests`, `requests_file`, `data`, credentials, cookies, and fields
-//! in the one request. Pure.
+//! What a workload sends where that is not one request alone: `requests`, `requests_file`, `scenario`, `data`, credentials, cookies, and
+//! fields in the one request. Pure.
 //!
 //! Not for: the files that it names, which are read once all else is right ([`super::files`]).
 
 use prony_load::requests::RequestFormat;
 use prony_load::{has_fields, with_environment};
 use prony_record::{
-    Arrival, PlannedRequest, PlannedSource, RequestOrder, RequestTemplate, RowOrder, SourceFile,
+    Arrival, PlannedRequest, PlannedScenario, PlannedSource, RequestOrder, RequestTemplate,
+    RowOrder, SourceFile,
 };
 use toml::Spanned;
 
@@ -18,7 +19,8 @@ use super::words::short;
 use crate::diagnosis::{Diagnosis, suggest};
 
 /// Keys of a workload that are about what is sent, beside `request`.
-pub const KEYS: [&str; 11] = [
+pub const KEYS: [&str; 12] = [
+    "scenario",
     "requests",
     "requests_file",
     "format",
@@ -30,6 +32,26 @@ pub const KEYS: [&str; 11] = [
     "cookies",
     "follow",
     "compressed",
+];
+/// Keys that say what is sent otherwise than a scenario does, and what to do about each.
+const NOT_BESIDE_SCENARIO: [(&str, &str); 5] = [
+    (
+        "request",
+        "leave it out; headers of all steps stand in the scenario's file: headers = { Accept = \"…\" }",
+    ),
+    (
+        "requests",
+        "leave it out; each request is a step of the scenario's file",
+    ),
+    (
+        "requests_file",
+        "leave it out, or give it a workload of its own",
+    ),
+    (
+        "order",
+        "leave it out; steps follow each other as the file has them",
+    ),
+    ("cookies", "leave it out: each user has cookies of its own"),
 ];
 /// How often a request is drawn beside the others.
 const WEIGHT: std::ops::RangeInclusive<u64> = 1..=1_000_000;
@@ -49,8 +71,58 @@ pub struct SentRequests {
     pub name: String,
 }
 
-/// Reads `request`, `requests`, `requests_file` and what goes with them.
+/// Reads `scenario`, or else `request`, `requests`, `requests_file`, and what goes with them.
 pub fn read(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<SentRequests> {
+    match table.text("scenario", p) {
+        Some(file) => Some(read_scenario(&file, table, p)),
+        None if table.has("scenario") => {
+            // So that the keys beside it are known.
+            let _ = planned(table, None, false, p);
+            None
+        }
+        None => read_requests(table, p),
+    }
+}
+
+/// Reads what goes with `scenario = "FILE"`; what the file says is known once it is read.
+fn read_scenario(
+    file: &Spanned<String>,
+    table: &mut Fields<'_, '_>,
+    p: &mut Problems,
+) -> SentRequests {
+    for (key, help) in NOT_BESIDE_SCENARIO {
+        if let Some(value) = table.value(key) {
+            let message = format!(
+                "`{key}` cannot go with `scenario`: what users send are the steps of its file"
+            );
+            p.note(Diagnosis::new(value.span(), message).help(help));
+        }
+    }
+    let named = SourceFile {
+        path: file.get_ref().clone(),
+        sha256: String::new(),
+    };
+    let planned = PlannedSource {
+        scenario: Some(PlannedScenario {
+            file: named,
+            flows: Vec::new(),
+        }),
+        cookies: false,
+        ..planned(table, None, false, p).source
+    };
+    let name = file.get_ref().rsplit('/').next().unwrap_or_default();
+    SentRequests {
+        request: RequestTemplate::default(),
+        source: Some(WorkloadSource {
+            file_at: file.span(),
+            ..WorkloadSource::of(table, planned)
+        }),
+        name: name_of_path(name.strip_suffix(".toml").unwrap_or(name)),
+    }
+}
+
+/// Reads what goes with requests that have nothing to do with each other.
+fn read_requests(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<SentRequests> {
     let file = table.text("requests_file", p);
     let is_listed = table.has("requests");
     let several = table.tables("requests", "[[workload.requests]]", p);
@@ -98,27 +170,42 @@ pub fn read(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<SentRequests
     let is_needed = !is_one || planned.source != PlannedSource::default() || is_filled(&first);
     let path = |one: &PlannedRequest| one.request.path.clone();
     let source = is_needed.then(|| WorkloadSource {
-        place: table.span.clone(),
-        file_at: table.span_of("requests_file"),
-        data_at: table.span_of("data"),
         paths: requests.iter().map(path).collect(),
-        planned: PlannedSource {
-            count: requests.len() as u64,
-            headers: match file {
-                Some(_) => first.headers.clone(),
-                None => Vec::new(),
-            },
-            order: order(planned.order, &requests, table, p),
-            requests,
-            ..planned.source
-        },
         is_order_said: planned.order.is_some(),
+        ..WorkloadSource::of(
+            table,
+            PlannedSource {
+                count: requests.len() as u64,
+                headers: match file {
+                    Some(_) => first.headers.clone(),
+                    None => Vec::new(),
+                },
+                order: order(planned.order, &requests, table, p),
+                requests,
+                ..planned.source
+            },
+        )
     });
     Some(SentRequests {
         request: first,
         source,
         name,
     })
+}
+
+impl WorkloadSource {
+    /// What is planned, with the places of what it is made of.
+    fn of(table: &Fields<'_, '_>, planned: PlannedSource) -> WorkloadSource {
+        WorkloadSource {
+            place: table.span.clone(),
+            file_at: table.span_of("requests_file"),
+            data_at: table.span_of("data"),
+            require_at: table.span_of("require"),
+            planned,
+            is_order_said: false,
+            paths: Vec::new(),
+        }
+    }
 }
 
 /// The requests with what they have in common, and the first of them; that of a file is not known yet.
@@ -374,15 +461,20 @@ fn check_fields(text: &Spanned<String>, has_data: bool, p: &mut Problems) {
     }
 }
 
-/// What does not go with cookies, or with redirects that are followed. Both belong to the connection on which requests follow each other:
-/// in a pipeline the next ones are sent before the answers came.
+/// What does not go with users, with cookies, or with redirects that are followed. All belong to the connection on which requests follow
+/// each other: in a pipeline the next ones are sent before the answers came.
 pub fn check_within(experiment: &Experiment, p: &mut Problems) {
     for workload in &experiment.workloads {
         let Some(source) = &workload.source else {
             continue;
         };
         check_follow(workload, source, p);
+        let is_of_users = source.planned.scenario.is_some();
+        if is_of_users {
+            check_users(workload, source, p);
+        }
         let why = match &source.planned {
+            _ if is_of_users => "a user of a `scenario` has one request at a time, by HTTP/1.1",
             of if of.cookies => "`cookies` of an answer go with the next request",
             of if of.follow > 0 => "`follow` sends a request for an answer",
             of if of.compressed => "`compressed` answers are decoded one at a time",
@@ -393,6 +485,7 @@ pub fn check_within(experiment: &Experiment, p: &mut Problems) {
             let name = setting.name.get_ref().as_str();
             let is_other = |value: &String| match name {
                 spoken::PIPELINE => value != "1",
+                spoken::PROTOCOL => is_of_users && spoken::is_http2(value),
                 _ => false,
             };
             if let Some(value) = setting.values.iter().find(|value| is_other(value)) {
@@ -404,9 +497,30 @@ pub fn check_within(experiment: &Experiment, p: &mut Problems) {
     }
 }
 
+/// What a workload with users cannot have.
+fn check_users(workload: &Workload, source: &WorkloadSource, p: &mut Problems) {
+    let place = || source.place.clone();
+    if matches!(workload.arrival, Arrival::Think { .. }) {
+        let message = "`scenario` does not go with a think time of all connections";
+        let help = "`think` stands in the steps of the scenario's file, or above them for all; leave `arrival` out";
+        p.note(Diagnosis::new(place(), message).help(help));
+    }
+    if workload.counter.is_some() {
+        let message = "`scenario` does not go with a `counter`: not each of its steps raises one";
+        let help = "what a step's answer must have stands in the file: expect = { json = [\"$.count > 0\"] }";
+        p.note(Diagnosis::new(place(), message).help(help));
+    }
+    if workload.find_max.is_some() {
+        let message = "`scenario` does not go with `find_max`, whose rates are of requests";
+        let help = "name rates of users: arrival = { rate = [10, 20, 50] }";
+        p.note(Diagnosis::new(place(), message).help(help));
+    }
+}
+
 /// Where redirects are followed, more answers come than were asked for.
 fn check_follow(workload: &Workload, source: &WorkloadSource, p: &mut Problems) {
-    if source.planned.follow == 0 {
+    // Of users each hop is a request of its step.
+    if source.planned.follow == 0 || source.planned.scenario.is_some() {
         return;
     }
     let wrong = [

@@ -109,6 +109,11 @@ fn protocol(value: Option<&str>) -> (bool, bool) {
     }
 }
 
+/// Whether the value of the setting [`PROTOCOL`] is HTTP/2.
+pub fn is_http2(value: &str) -> bool {
+    protocol(Some(value)).1
+}
+
 /// Whether the setting `name` is about how the generator speaks.
 pub fn is_spoken(name: &str) -> bool {
     name == PROTOCOL || OF_GENERATOR.contains(&name)

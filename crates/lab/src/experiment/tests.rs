@@ -31,7 +31,7 @@ fn the_documented_file_parses_whole() {
     let blocks: Vec<&str> = opened
         .map(|rest| rest.split("```").next().unwrap())
         .collect();
-    assert_eq!(blocks.len(), 11);
+    assert_eq!(blocks.len(), 12);
     for block in &blocks {
         if let Err(wrong) = parse(block) {
             panic!("{wrong}");
@@ -45,10 +45,14 @@ fn the_documented_file_parses_whole() {
     assert!(arrivals.workloads[0].arrival.is_open());
     assert_eq!(arrivals.quick.rates.unwrap().into_inner(), [1_000.0]);
     assert!(parse(blocks[3]).unwrap().workloads[0].source.is_some());
-    assert_eq!(parse(blocks[4]).unwrap().workloads[0].require.len(), 2);
-    let search = parse(blocks[5]).unwrap().workloads[0].find_max.unwrap();
+    let users = parse(blocks[4]).unwrap();
+    assert_eq!(users.workloads[0].name.get_ref(), "shop");
+    assert_eq!(users.workloads[0].require[0].step.as_deref(), Some("login"));
+    assert!(users.workloads[1].arrival.is_open());
+    assert_eq!(parse(blocks[5]).unwrap().workloads[0].require.len(), 2);
+    let search = parse(blocks[6]).unwrap().workloads[0].find_max.unwrap();
     assert_eq!(search.step, Nanos::from_secs(1));
-    let services = parse(blocks[6]).unwrap();
+    let services = parse(blocks[7]).unwrap();
     assert_eq!((services.backings.len(), services.fronts.len()), (1, 1));
     let table = &services.workloads[0];
     assert_eq!(
@@ -65,12 +69,12 @@ fn the_documented_file_parses_whole() {
         table.rows[4].baseline_of(4, &table.rows),
         Some("No backend")
     );
-    let programs = parse(blocks[7]).unwrap();
+    let programs = parse(blocks[8]).unwrap();
     assert_eq!(programs.workloads[0].timeout, Nanos::from_secs(60));
     assert_eq!(programs.quick.count_max, Some(10_000));
-    let ichor = parse(blocks[8]).unwrap();
+    let ichor = parse(blocks[9]).unwrap();
     assert_eq!(ichor.subjects[0].works, ["coroutine"]);
-    let clients = parse(blocks[9]).unwrap();
+    let clients = parse(blocks[10]).unwrap();
     assert_eq!((clients.peers.len(), clients.networks.len()), (1, 1));
     let asked = |at: usize| clients.workloads[at].client.clone().unwrap();
     assert_eq!((asked(0).threads, asked(0).peer_threads), (2, 4));
@@ -79,7 +83,7 @@ fn the_documented_file_parses_whole() {
         ("/testpayload", 200 << 20)
     );
     assert_eq!(clients.quick.payload_max, Some(20 << 20));
-    let claims = parse(blocks[10]).unwrap().published;
+    let claims = parse(blocks[11]).unwrap().published;
     assert_eq!(claims.len(), 4);
     let first = claims[0].original.as_ref().unwrap();
     let over = first.over.as_ref().unwrap();
@@ -272,6 +276,63 @@ fn headers_keep_the_order_in_which_they_are_written() {
     assert_eq!(names, ["Z", "Accept", "B"]);
 }
 
+/// What does not go with a scenario is refused by its name, its line, and with what to do.
+#[test]
+fn a_scenario_has_nothing_beside_it_that_says_otherwise_what_is_sent() {
+    let said = |lines: &str| {
+        let text = format!(
+            "[[subject]]\nurl = 'http://h'\n[[workload]]\nscenario = 'a/shop.toml'\n{lines}\n"
+        );
+        let Err(all) = parse(&text) else {
+            return String::new();
+        };
+        let line = |at: usize| {
+            all.text[..at].lines().count() + usize::from(all.text[..at].ends_with('\n'))
+        };
+        let shown = all.problems.iter().map(|problem| {
+            let (at, help) = (line(problem.span.start), &problem.help);
+            format!("{at}: {} ({help})", problem.message)
+        });
+        shown.collect::<Vec<_>>().join("\n")
+    };
+    let all = [
+        "request = { path = '/' }",
+        "requests = [{ path = '/' }]",
+        "requests_file = 'r.txt'",
+        "format = 'urls'",
+        "order = 'random'",
+        "cookies = true",
+        "expect = { status = 201 }",
+        "counter = { path = '/', adds = 1 }",
+        "find_max = 'p99<10ms'",
+        "arrival = { think = '1s' }",
+        "step = [{ name = 'a' }]",
+        "users = 5",
+        "work = 'start'\ncount = 5",
+        "client = 'requests'\npath = '/'",
+        "[[setting]]\nname = 'pipeline'\nvalues = [1, 4]",
+        "[[setting]]\nname = 'protocol'\nvalues = ['http', 'h2']",
+        "[run]\nrequire = ['login p99 < 1s']",
+    ];
+    let all: Vec<String> = all.into_iter().map(said).collect();
+    insta::assert_snapshot!(all.join("\n---\n"));
+    for goes in [
+        "data = 'd.csv'\ndata_order = 'random'\nfollow = 5\ncompressed = true\nuser = 'a:b'",
+        "require = ['log in p99 < 1s', 'errors < 1%']\narrival = { rate = 5 }",
+        "[[setting]]\nname = 'protocol'\nvalues = ['http', 'https']",
+    ] {
+        assert_eq!(said(goes), "", "{goes}");
+    }
+    let wrong = "[[subject]]\nurl = 'http://h'\n[[workload]]\nrequest = { path = '/' }\nrequire = ['log in p99 < 1s']\n";
+    let wrong = parse(wrong).unwrap_err().to_string();
+    assert!(
+        wrong.contains("`log in` is taken for a step: a step is one of a `scenario`"),
+        "{wrong}"
+    );
+    let named = "[[subject]]\nurl = 'http://h'\n[[workload]]\nscenario = 'a/shop.toml'\n";
+    assert_eq!(parse(named).unwrap().workloads[0].name.get_ref(), "shop");
+}
+
 #[test]
 fn several_problems_are_reported_together() {
     let wrong = parse("titel = 'x'\n[run]\nblocks = 0\nduration = 5\n").unwrap_err();
@@ -379,6 +440,7 @@ const WORDS: &[&str] = &[
     "url",
     "name",
     "request",
+    "scenario",
     "path",
     "headers",
     "body",

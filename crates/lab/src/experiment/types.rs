@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use prony_base::Nanos;
-use prony_base::typed::requirement::Requirement;
+use prony_base::typed::requirement::LoadRequirement;
 use prony_load::Objective;
 use prony_record::{
     AnswerChecks, Arrival, CellMetric, Cores, Ended, Output, PlannedNetwork, PlannedSource,
@@ -91,7 +91,7 @@ pub struct Run {
     /// What decides on blocks and windows, after a pilot, in place of these here.
     pub aim: Option<Aim>,
     /// What is required of all cells of servers.
-    pub require: Vec<Requirement>,
+    pub require: Vec<LoadRequirement>,
     /// Whether subjects are profiled, in trials of their own after all blocks.
     pub profile: bool,
     /// Cores of a server; threads of a program where no setting says them.
@@ -223,7 +223,7 @@ pub struct Workload {
     /// What else is right of it.
     pub expect_checks: AnswerChecks,
     /// What is required of its cells, beside what the [run](Run::require) requires of all.
-    pub require: Vec<Requirement>,
+    pub require: Vec<LoadRequirement>,
     /// When requests start.
     pub arrival: Arrival,
     /// Connections, as written.
@@ -247,10 +247,12 @@ pub struct Workload {
 pub struct WorkloadSource {
     /// Where the workload stands in the file.
     pub place: Range<usize>,
-    /// Where its file of requests does.
+    /// Where its file of requests, or of a scenario, does.
     pub file_at: Range<usize>,
     /// Where its data file does.
     pub data_at: Range<usize>,
+    /// Where what is required of it does.
+    pub require_at: Range<usize>,
     /// It, without what is in its files before these are read ([`Experiment::read_sources`]).
     pub planned: PlannedSource,
     /// Whether the order stands in the experiment, and does not follow from the requests.

@@ -191,6 +191,10 @@ fn why_fresh(plan: &Plan, cell: &Cell) -> Option<&'static str> {
             workload.arrival != Arrival::Closed,
             "its load is no closed loop without think time, and continues while servers are paused",
         ),
+        (
+            (workload.source.as_ref()).is_some_and(|source| source.scenario.is_some()),
+            "its users would be in the middle of their steps when servers are paused",
+        ),
         (workload.counter.is_some(), "a number that it keeps is read"),
         (
             workload.find_max.is_some(),

@@ -1,7 +1,9 @@
 //! A scenario as its file has it.
 
 use prony_load::prepare::{RequestError, RequestParts, prepare};
-use prony_record::{PreparedRequest, ScenarioFlow, ScenarioSpec, ScenarioStep};
+use prony_record::{
+    PlannedFlow, PlannedStep, PreparedRequest, ScenarioFlow, ScenarioSpec, ScenarioStep,
+};
 
 /// Yields the value of a variable of the environment.
 pub type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -33,6 +35,8 @@ pub struct FileStep {
     pub step: ScenarioStep,
     pub(super) method: String,
     pub(super) path: String,
+    /// The path before anything of the environment was filled in.
+    pub(super) written_path: String,
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: String,
     pub(super) expected_body: Option<String>,
@@ -49,6 +53,28 @@ impl ScenarioFile {
         ScenarioSpec {
             flows: self.flows.iter().map(flow).collect(),
         }
+    }
+
+    /// What a plan names of it: nothing of the environment, which may be secret.
+    pub fn planned(&self) -> Vec<PlannedFlow> {
+        let step = |of: &FileStep| PlannedStep {
+            name: of.step.name.clone(),
+            method: of.method.clone(),
+            path: of.written_path.clone(),
+        };
+        let flow = |flow: &FileFlow| PlannedFlow {
+            name: flow.name.clone(),
+            weight: flow.weight,
+            steps: flow.steps.iter().map(step).collect(),
+        };
+        self.flows.iter().map(flow).collect()
+    }
+
+    /// Whether some step has a header of this name.
+    pub fn has_header(&self, name: &str) -> bool {
+        let steps = self.flows.iter().flat_map(|flow| &flow.steps);
+        let mut headers = steps.flat_map(|step| &step.headers);
+        headers.any(|(of, _)| of.eq_ignore_ascii_case(name))
     }
 
     /// The requests of all steps, one flow after the other, to a server whose `Host` is `authority`. Headers of `typed` come in place

@@ -1,5 +1,5 @@
-//! The file of a scenario: users that do steps, as `prony load --scenario FILE` takes it. One TOML file; what is wrong with it is said with
-//! its place. Its keys: docs/scenarios.md.
+//! The file of a scenario: users that do steps, as `prony load --scenario FILE` and a workload of an experiment take it. One TOML file;
+//! what is wrong with it is said with its place. Its keys: docs/scenarios.md.
 //!
 //! Not for: doing it (`prony-load`).
 
@@ -10,8 +10,7 @@ mod step;
 use std::path::Path;
 
 use crate::diagnosis::Diagnoses;
-use crate::experiment::Origin;
-use crate::experiment::fields::read_file;
+use crate::experiment::fields::{Origin, read_file};
 
 pub use file::{FileFlow, FileStep, ScenarioFile, Variables};
 
@@ -26,7 +25,25 @@ impl ScenarioFile {
         variables: Variables<'_>,
         has_data: bool,
     ) -> Result<ScenarioFile, Diagnoses> {
-        let (text, origin) = read_file(path)?;
+        ScenarioFile::load_as(path, &path.display().to_string(), variables, has_data)
+    }
+
+    /// The same with another `name` in messages than that of the path.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn load_as(
+        path: &Path,
+        name: &str,
+        variables: Variables<'_>,
+        has_data: bool,
+    ) -> Result<ScenarioFile, Diagnoses> {
+        let read = read_file(path).map_err(|wrong| Diagnoses {
+            path: name.to_owned(),
+            ..wrong
+        });
+        let (text, origin) = read?;
+        let origin = Origin::new(name, origin.folder);
         ScenarioFile::parse(&text, &origin, variables, has_data)
     }
 

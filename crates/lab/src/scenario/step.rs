@@ -108,6 +108,7 @@ pub fn read_step(
         true => None,
         false => table.text_needed("path", "path = \"/login\"", p),
     };
+    let written_path = path.as_ref().map(|path| path.get_ref().clone());
     let path = path.and_then(|path| environment(&path, variables, p));
     let method = table.text("method", p).map(Spanned::into_inner);
     let mut headers = headers(&mut table, variables, p);
@@ -139,6 +140,7 @@ pub fn read_step(
     let step = FileStep {
         method: method.unwrap_or_else(|| if body.is_empty() { "GET" } else { "POST" }.to_owned()),
         path: path?,
+        written_path: written_path.unwrap_or_default(),
         headers,
         body,
         expected_body,

@@ -302,15 +302,18 @@ pub fn spec(order: &TrialOrder, entry: &Place, further: &[Place]) -> Result<Load
         pace: pace(&order.workload.arrival, order.cell.rate_per_s),
         seed: order.seed,
         find_max: order.workload.find_max.clone(),
-        // The server may keep what it was sent while its answers were checked.
-        counter_from: match order.workload.source {
-            Some(_) => sending::VERIFIED_MAX as u64,
-            None => 0,
-        },
         ..LoadSpec::default()
     };
     let sent = sending::of(&order.workload, &entry.authority, order.seed)?;
-    Ok(sent.into_spec(spec))
+    let users = sending::users_to_verify(&sent, 1 + further.len());
+    Ok(sent.into_spec(LoadSpec {
+        // The server may keep what it was sent while its answers were checked.
+        counter_from: match order.workload.source {
+            Some(_) => users.max(sending::VERIFIED_MAX as u64),
+            None => 0,
+        },
+        ..spec
+    }))
 }
 
 /// When the requests of a cell start. `rate_per_s`: the cell's, where its workload has several.

@@ -22,7 +22,8 @@ use std::rc::Rc;
 use prony_base::{Instant, Nanos, clock};
 use prony_engine::Handle;
 use prony_record::{
-    CounterReport, Ended, Histogram, Isolation, Phase, PlannedCounter, Role, Source, Trial,
+    CheckResult, CounterReport, Ended, Histogram, Isolation, Phase, PlannedCounter, Role, Source,
+    Trial,
 };
 use prony_runtime::services::Definition;
 use prony_wire::Method;
@@ -40,7 +41,7 @@ use crate::network::Network;
 use crate::sample::machine;
 use crate::sample::parse::CoreTimes;
 use crate::supervise::{Generator, Interrupt, Report, TrialOrder, Turns};
-use crate::{launch, sending, verify};
+use crate::{launch, sending, verify, walk};
 
 /// How long before the window the memory marks are reset, and before its end the last sample is taken.
 pub(super) const SHORTLY: Nanos = Nanos::from_millis(10);
@@ -159,17 +160,10 @@ impl<'a> Running<'a> {
         let order = &self.context.order;
         let several = places.entries().len() > 1;
         for (number, place) in places.entries().iter().enumerate() {
-            let sent = sending::of(&order.workload, &place.authority, order.seed);
-            let sent = sent.map_err(Halt::Failed)?;
-            let subject = verify::Subject {
-                workload: &order.workload,
-                sent: &sent,
-                to: place.destination(),
-                is_http2: Spoken::of(&order.cell).is_http2,
-            };
-            let checks = verify::verify(&subject, order.seed);
+            let checks = checked(order, place, number).map_err(Halt::Failed)?;
             let failed = verify::failed_must(&checks);
-            let extent = checks.iter().find(|check| check.name == verify::REQUESTS);
+            let said = [verify::REQUESTS, walk::STEPS];
+            let extent = checks.iter().find(|check| said.contains(&&*check.name));
             if let Some(extent) = extent.filter(|of| of.passed && number == 0) {
                 let detail = &extent.detail;
                 self.context
@@ -418,6 +412,25 @@ impl<'a> Running<'a> {
         trial.processes = sampler.records();
         (trial, self.histogram)
     }
+}
+
+/// Checks the answers of one of the servers that the load goes to, by its number among them.
+fn checked(order: &TrialOrder, place: &Place, number: usize) -> Result<Vec<CheckResult>, String> {
+    let source = order.workload.source.as_ref();
+    if let Some(scenario) = source.and_then(|source| source.scenario.as_ref()) {
+        let load = generator::spec(order, place, &[])?;
+        let before = (number * scenario.flows.len()) as u64;
+        let timeout = verify::answer_timeout(&order.workload);
+        return Ok(walk::walk(&load, scenario, before, timeout));
+    }
+    let sent = sending::of(&order.workload, &place.authority, order.seed)?;
+    let subject = verify::Subject {
+        workload: &order.workload,
+        sent: &sent,
+        to: place.destination(),
+        is_http2: Spoken::of(&order.cell).is_http2,
+    };
+    Ok(verify::verify(&subject, order.seed))
 }
 
 /// Requests the counter of one instance.

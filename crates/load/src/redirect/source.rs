@@ -8,6 +8,7 @@ use prony_record::LoadSpec;
 
 use super::chain::HopChain;
 use super::figures::HopFigures;
+use crate::interval::StepTotals;
 use crate::scenario::figures::ScenarioFigures;
 use crate::source::{EncodedRequest, EndedRequest, Next, RequestSource, UserTurn};
 use crate::window::LoadPhase;
@@ -136,6 +137,10 @@ impl RequestSource for FollowingSource {
 
     fn has_users(&self) -> bool {
         true
+    }
+
+    fn steps_so_far(&self) -> Vec<StepTotals> {
+        self.inner.steps_so_far()
     }
 
     fn turn(&self, slot: usize) -> UserTurn {

@@ -9,7 +9,7 @@ use prony_record::{
 
 use super::figures::ScenarioFigures;
 use super::take::CompiledTake;
-use crate::checks::{AnswerFaults, Checks, FailedAnswer};
+use crate::checks::{AnswerFaults, Checks, FailedAnswer, ObservedAnswer};
 use crate::fields::{names_in, spans};
 use crate::filled::{FilledRequest, ValuePlace};
 use crate::rows::DataFile;
@@ -165,6 +165,12 @@ impl Scenario {
             })
         });
         kept.collect()
+    }
+
+    /// The answers that were observed, one step after the other.
+    pub fn observed(&self) -> Vec<ObservedAnswer> {
+        let steps = self.steps.iter();
+        steps.flat_map(|step| step.checks.observed()).collect()
     }
 
     /// Checks all fields of all requests, and notes which taken values each needs: they must be taken in a step before.

@@ -8,6 +8,7 @@ use prony_record::{
 };
 
 use crate::failure::Failure;
+use crate::interval::StepTotals;
 use crate::latencies::Latencies;
 use crate::recorder::{Answer, Phases, add_failures};
 use crate::window::LoadPhase;
@@ -96,6 +97,16 @@ impl ScenarioFigures {
             steps: vec![StepFigures::default(); steps],
             flows: vec![FlowFigures::default(); flows],
         }
+    }
+
+    /// What is told of each step while the run goes on.
+    pub fn so_far(&self) -> Vec<StepTotals> {
+        let of = |step: &StepFigures| StepTotals {
+            completed: step.counts.completed,
+            unexpected_status: step.counts.unexpected_status,
+            failed: step.counts.failed.total(),
+        };
+        self.steps.iter().map(of).collect()
     }
 
     /// Adds those of another thread.

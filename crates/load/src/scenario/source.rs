@@ -12,6 +12,7 @@ use super::figures::ScenarioFigures;
 use super::memory::UserMemory;
 use crate::fields::Field;
 use crate::filled::{decimal, uuid};
+use crate::interval::StepTotals;
 use crate::rows::{ThreadRows, each_value};
 use crate::source::{EncodedRequest, EndedRequest, Next, RequestSource, UserTurn, decode};
 use crate::window::LoadPhase;
@@ -114,7 +115,7 @@ impl ScenarioSource {
             flows: random("flows"),
             thinks: random("think times"),
             fields: random("fields"),
-            counter: u64::from(thread) + 1,
+            counter: spec.counter_from + u64::from(thread) + 1,
             counter_step: u64::from(spec.threads),
             rows: (scenario.data.as_ref()).map(|data| ThreadRows::new(data, spec.seed, thread)),
             figures: ScenarioFigures::new(scenario.steps.len(), scenario.flows.len()),
@@ -341,6 +342,10 @@ impl RequestSource for ScenarioSource {
         if let UserState::Sends { step, .. } = self.users[slot].state {
             self.figures.steps[step].cut(origin, so_far);
         }
+    }
+
+    fn steps_so_far(&self) -> Vec<StepTotals> {
+        self.figures.so_far()
     }
 
     fn finish(&mut self) -> Option<ScenarioFigures> {

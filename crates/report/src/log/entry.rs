@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 
 use prony_findings::{Case, Code, Records};
-use prony_record::{CodeState, Environment, LatencyNs, Plan, PlannedSubject, Source, Trial};
+use prony_record::{
+    CodeState, Environment, LatencyNs, Plan, PlannedSource, PlannedSubject, Source, Trial,
+};
 use prony_stats::quantile;
 use serde::{Deserialize, Serialize};
 
@@ -482,11 +484,14 @@ fn cell_entry(run: &Run, records: &Records<'_>, figures: &CellFigures) -> Option
     Some(CellEntry {
         id: cell.id.clone(),
         label: match cell.rate_per_s {
-            Some(rate) => format!(
-                "{}, {} requests/s asked for",
-                figures.label,
-                numbers::rate(rate)
-            ),
+            Some(rate) => {
+                let what = match figures.users {
+                    Some(_) => "users",
+                    None => "requests",
+                };
+                let rate = numbers::rate(rate);
+                format!("{}, {rate} {what}/s asked for", figures.label)
+            }
             None => figures.label.clone(),
         },
         connections: cell.connections,
@@ -610,8 +615,17 @@ fn series(run: &Run, case: &Case<'_>) -> String {
             &w.arrival,
             w.timeout_ns,
         );
+        // Where a source's files lie says nothing of what is sent.
+        let source = w.source.as_ref().map(|of| PlannedSource {
+            dir: String::new(),
+            ..of.clone()
+        });
+        let same = match &source {
+            None => json(&same),
+            Some(source) => json(&(same, source)),
+        };
         (
-            json(&same),
+            same,
             json(&w.program),
             json(&w.client),
             match &w.find_max {

@@ -9,7 +9,7 @@ use crate::figure::Figure;
 /// What became of the schedules of a cell's blocks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OpenFigures {
-    /// Requests a second that the schedule wanted to start in the window.
+    /// Requests a second that the schedule wanted to start in the window; users, where they do steps.
     pub drawn_per_s: Option<Figure>,
     /// Most that waited for an idle connection at the same time, in all blocks.
     pub waiting_max: u64,

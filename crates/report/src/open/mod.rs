@@ -3,7 +3,7 @@
 
 pub mod figures;
 
-use prony_record::{Arrival, Plan, Work};
+use prony_record::{Arrival, Plan, PlannedWorkload, Work};
 
 use crate::figures::CellFigures;
 use crate::numbers;
@@ -19,7 +19,7 @@ impl CellFigures {
     }
 }
 
-/// Requests that the schedule drew a second.
+/// Requests, or users, that the schedule drew a second.
 pub fn drawn(cell: &CellFigures) -> Entry {
     let drawn = cell.open.as_ref().and_then(|open| open.drawn_per_s);
     let drawn = drawn.map(|figure| figure.median);
@@ -39,12 +39,20 @@ pub fn sentence(place: &str, cells: &[&CellFigures]) -> Option<String> {
             open.blocks_overloaded,
             open.blocks_generator_short,
         ) {
-            (Some(drawn), 1.., _) => overloaded.push(format!(
-                "{} ({} of {} requests/s)",
-                cell.label,
-                numbers::rate(rate.median),
-                numbers::rate(drawn.median)
-            )),
+            (Some(drawn), 1.., _) => {
+                let (rate, drawn) = (rate.median, numbers::rate(drawn.median));
+                let users = cell.users.as_ref();
+                overloaded.push(match users.and_then(|of| of.iterations_per_s) {
+                    Some(of) => {
+                        let done = numbers::rate(of.median);
+                        format!("{} ({done} iterations/s of {drawn} users/s)", cell.label)
+                    }
+                    None => {
+                        let rate = numbers::rate(rate);
+                        format!("{} ({rate} of {drawn} requests/s)", cell.label)
+                    }
+                });
+            }
             (_, 0, 0) => kept.push(cell.label.clone()),
             // The generator did not: the findings say so.
             _ => {}
@@ -70,7 +78,10 @@ pub fn loops(plan: &Plan) -> String {
         let mut workloads = plan.workloads.iter();
         std::iter::from_fn(move || workloads.find(|w| w.work() == Work::Server))
     };
-    let has = |is: fn(&Arrival) -> bool| servers().any(|w| is(&w.arrival));
+    let of_users = |w: &PlannedWorkload| w.source.as_ref().is_some_and(|of| of.scenario.is_some());
+    let has = |is: fn(&Arrival) -> bool| servers().any(|w| !of_users(w) && is(&w.arrival));
+    let has_users =
+        |is_open: bool| servers().any(|w| of_users(w) && w.arrival.is_open() == is_open);
     let mut said = Vec::new();
     if has(|arrival| *arrival == Arrival::Closed) || servers().next().is_none() {
         said.push(
@@ -87,6 +98,18 @@ pub fn loops(plan: &Plan) -> String {
         said.push(
             "An open loop: requests start by a schedule that is drawn beforehand, whatever the answers do; one \
              for which no connection is idle waits for one",
+        );
+    }
+    if has_users(false) {
+        said.push(
+            "Users in a closed loop: each does its steps on a connection of its own, thinks between them where the scenario says so, \
+             and begins again after the last",
+        );
+    }
+    if has_users(true) {
+        said.push(
+            "Users in an open loop: they arrive by a schedule that is drawn beforehand, whatever the answers do; one for \
+             whom no connection is idle waits for one",
         );
     }
     said.join(". ")

@@ -24,6 +24,7 @@ use crate::notes::Notes;
 use crate::part::Part;
 use crate::plots::{Picture, Plot, picture};
 use crate::threads;
+use crate::users;
 pub use tables::more_columns;
 
 /// The rates of the table with the most figures, the first of equals.
@@ -50,6 +51,7 @@ pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
                 _ => Vec::new(),
             };
             let mut tables = context.tables(&section, rows);
+            tables.extend(users::tables(&rows.cells()));
             tables.extend(threads::table(&records, &rows.cells()));
             let id = format!("r{}", parts.len() + 1);
             parts.push(Part {

@@ -65,10 +65,14 @@ pub fn before(run: &Run, section: &Section<'_>) -> Vec<String> {
             request.method, request.path
         ),
     };
+    let source = workload.source.as_ref();
+    let right = match source.and_then(|source| source.scenario.as_ref()) {
+        Some(_) => "it is as its step says".to_owned(),
+        None => format!("its status is {}", workload.expect_status),
+    };
     let mut said = vec![format!(
-        "{gets}; an answer counts as correct if its status is {}. A ratio is to \
-         another row of the table, in the same blocks.",
-        workload.expect_status
+        "{gets}; an answer counts as correct if {right}. A ratio is to \
+         another row of the table, in the same blocks."
     )];
     said.push(DEVIATION.to_owned());
     said.extend(on_its_cores(&run.plan, section));

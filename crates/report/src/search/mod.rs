@@ -67,7 +67,8 @@ fn of_open_loops(run: &Run, cells: &[CellFigures]) -> Vec<Part> {
     };
     let asked = groups(cells)
         .into_iter()
-        .filter(|of| of.asked_per_s.is_some());
+        // The latency of users' requests is that of their steps, few of which start when a user arrives.
+        .filter(|of| of.asked_per_s.is_some() && !of.of_users);
     for group in distinct(asked.map(of_size)) {
         let alike = |c: &&CellFigures| c.is_combined() && of_size(Group::of(c)) == group;
         let own: Vec<&CellFigures> = cells.iter().filter(alike).collect();

@@ -16,8 +16,7 @@ mod translation;
 
 use std::ffi::{OsStr, OsString};
 
-use prony_load::LoadRequirement;
-
+use prony_base::typed::requirement::LoadRequirement;
 use scripted::{IN_A_SCRIPT, SCRIPTED};
 use table::{Counterpart, Flag, Tool};
 use tools::TOOLS;

@@ -1,18 +1,32 @@
 //! A line of JSON for each second of a load, while it goes on.
 
 use prony_base::PerSecond;
-use prony_load::{LoadInterval, LoadReport};
+use prony_load::{LoadInterval, LoadReport, LoadSpec};
 use prony_record::{LatencyNs, RequirementOutcome, SCHEMA};
 use serde::Serialize;
 
 use super::output::{FinishedLoad, LinesFile, LoadOutput};
 
 /// The lines.
-pub struct JsonLines(LinesFile);
+pub struct JsonLines {
+    file: LinesFile,
+    /// Of each step of a scenario its own name, and that of its flow.
+    steps: Vec<(String, String)>,
+}
+
+/// What ended of a step in a second.
+#[derive(Debug, Serialize)]
+struct StepOfSecond<'a> {
+    flow: &'a str,
+    name: &'a str,
+    completed: u64,
+    unexpected_status: u64,
+    failed: u64,
+}
 
 /// The line of a second, or of what was left of the window and came after it.
 #[derive(Debug, Serialize)]
-struct SecondLine {
+struct SecondLine<'a> {
     schema: u32,
     /// Its number, from 0.
     second: u64,
@@ -32,6 +46,8 @@ struct SecondLine {
     connections_open: u64,
     outstanding: u64,
     waiting: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    steps: Vec<StepOfSecond<'a>>,
 }
 
 /// The report of a load, with what was required of it. Also the last line.
@@ -67,21 +83,40 @@ struct LastLine<'a> {
 }
 
 impl JsonLines {
-    /// Lines for `file`.
-    pub fn new(file: LinesFile) -> JsonLines {
-        JsonLines(file)
+    /// Lines for `file`, of a load by `spec`.
+    pub fn new(file: LinesFile, spec: &LoadSpec) -> JsonLines {
+        let flows = spec.scenario.iter().flat_map(|scenario| &scenario.flows);
+        let steps = flows.flat_map(|flow| {
+            let steps = flow.steps.iter();
+            steps.map(|step| (step.name.clone(), flow.name.clone()))
+        });
+        JsonLines {
+            file,
+            steps: steps.collect(),
+        }
     }
 
-    fn line(&mut self, of: &impl Serialize) -> anyhow::Result<()> {
-        let mut line = serde_json::to_string(of)?;
-        line.push('\n');
-        self.0.write(&line)
+    fn line(&mut self, line: String) -> anyhow::Result<()> {
+        self.file.write(&(line + "\n"))
+    }
+
+    /// What ended of each step.
+    fn steps(&self, interval: &LoadInterval) -> Vec<StepOfSecond<'_>> {
+        let both = self.steps.iter().zip(&interval.steps);
+        both.map(|((name, flow), of)| StepOfSecond {
+            flow,
+            name,
+            completed: of.completed,
+            unexpected_status: of.unexpected_status,
+            failed: of.failed,
+        })
+        .collect()
     }
 }
 
 impl LoadOutput for JsonLines {
     fn interval(&mut self, interval: &LoadInterval) -> anyhow::Result<()> {
-        self.line(&SecondLine {
+        let line = serde_json::to_string(&SecondLine {
             schema: SCHEMA,
             second: interval.number,
             start_ns: interval.start.0,
@@ -97,13 +132,16 @@ impl LoadOutput for JsonLines {
             connections_open: interval.total.connections_open,
             outstanding: interval.total.outstanding,
             waiting: interval.total.waiting,
-        })
+            steps: self.steps(interval),
+        })?;
+        self.line(line)
     }
 
     fn finish(&mut self, of: &FinishedLoad<'_>) -> anyhow::Result<()> {
-        self.line(&LastLine {
+        let line = LastLine {
             schema: SCHEMA,
             report: WholeReport::of(of),
-        })
+        };
+        self.line(serde_json::to_string(&line)?)
     }
 }

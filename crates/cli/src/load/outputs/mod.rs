@@ -37,9 +37,8 @@ impl Outputs {
     ) -> anyhow::Result<Outputs> {
         let mut all: Vec<Box<dyn LoadOutput>> = Vec::new();
         if let Some(file) = &words.json_lines {
-            all.push(Box::new(json_lines::JsonLines::new(LinesFile::create(
-                file,
-            )?)));
+            let file = LinesFile::create(file)?;
+            all.push(Box::new(json_lines::JsonLines::new(file, spec)));
         }
         if let Some(file) = &words.hgrm {
             all.push(Box::new(hdr::Percentiles::new(LinesFile::create(file)?)));
