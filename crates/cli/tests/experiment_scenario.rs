@@ -340,7 +340,7 @@ fn the_shipped_scenario_runs_with_prony_alone() {
     let folder = common::folder("experiment-shipped");
     let shipped = prony_testkit::root().join("experiments/scenario");
     fs::copy(shipped.join("shop.toml"), folder.join("shop.toml")).expect("it is there");
-    let text = "title = \"T\"\n[run]\nblocks = 1\nduration = \"100ms\"\nwarmup = \"0ms\"\n[[subject]]\nref = \"rust/prony\"\n\
+    let text = "title = \"T\"\n[run]\nblocks = 1\nduration = \"1s\"\nwarmup = \"0ms\"\n[[subject]]\nref = \"rust/prony\"\n\
                 [[workload]]\nscenario = \"shop.toml\"\nconnections = [2]\nrequire = ['order errors < 1%']\n";
     fs::write(folder.join("e.toml"), text).expect("it is written");
     let output = common::prony(&folder, &RUN);

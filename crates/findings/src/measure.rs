@@ -119,10 +119,10 @@ impl Added {
     }
 
     /// Part of a connection's time, from request to request of a closed loop, for which it stood still in the
-    /// generator; `None` in an open loop, and with think time.
+    /// generator; `None` in an open loop, and with think time, which users may have between their steps.
     pub fn of_time(&self, load: &LoadReport) -> Option<Share> {
         let all = self.between() + self.from_submitted.0;
-        let closed = load.pace == Pace::Closed { think_ns: 0 };
+        let closed = load.pace == Pace::Closed { think_ns: 0 } && load.scenario.is_none();
         (closed && all > 0.0).then(|| Share(self.between() / all))
     }
 

@@ -12,8 +12,9 @@ use prony_stats::{MeanInterval, quantile, ratio_over_seconds, seconds, share_ove
 use crate::interval::{INTERVAL, LoadInterval, LoadTotals};
 use crate::run::LoadResult;
 
-/// The figure of a step; its errors are those of the window.
-fn figure_of_step(figure: RequiredFigure, step: &StepReport) -> f64 {
+/// The figure of a step; its errors are those of the window. Where users wait without end, times have none, as most users are in no step
+/// yet.
+fn figure_of_step(figure: RequiredFigure, step: &StepReport, is_overloaded: bool) -> f64 {
     let (of, latency) = (&step.counts, &step.latency_ns);
     let failed = of.failed.total();
     let value = match figure {
@@ -22,6 +23,7 @@ fn figure_of_step(figure: RequiredFigure, step: &StepReport) -> f64 {
             return share(failed + of.unexpected_status, failed + of.completed);
         }
         _ if latency.count == 0 => return f64::NAN,
+        _ if is_overloaded => NEVER,
         RequiredFigure::Mean if latency.infinite == 0 => return latency.mean,
         RequiredFigure::Max => latency.max,
         RequiredFigure::Percentile(percent) => latency.percentile(percent).unwrap_or(NEVER),
@@ -36,7 +38,10 @@ fn figure_of_step(figure: RequiredFigure, step: &StepReport) -> f64 {
 /// What came of a requirement of a step.
 fn outcome_of_step(step: &str, what: &Requirement, report: &LoadReport) -> RequirementOutcome {
     let found = report.scenario.as_ref().and_then(|of| of.step(step));
-    let value = found.map_or(f64::NAN, |found| figure_of_step(what.figure, found));
+    let is_overloaded = (report.arrivals.as_ref()).is_some_and(|arrivals| arrivals.overloaded);
+    let value = found.map_or(f64::NAN, |found| {
+        figure_of_step(what.figure, found, is_overloaded)
+    });
     let none = ToldInterval {
         of: "",
         interval: None,

@@ -88,8 +88,10 @@ fn outcome(run: &Run, case: &Case<'_>, requirement: &LoadRequirement) -> Require
     let of = |trial: &&Trial| match &requirement.step {
         None => value(run, trial, what.figure),
         Some(step) => {
-            let users = trial.load.as_ref()?.scenario.as_ref()?;
-            of_step(users.step(step)?, what.figure)
+            let load = trial.load.as_ref()?;
+            let is_overloaded = (load.arrivals.as_ref()).is_some_and(|of| of.overloaded);
+            let users = load.scenario.as_ref()?;
+            of_step(users.step(step)?, what.figure, is_overloaded)
         }
     };
     let values: Vec<f64> = trials.iter().filter_map(of).collect();
@@ -104,8 +106,9 @@ fn outcome(run: &Run, case: &Case<'_>, requirement: &LoadRequirement) -> Require
     }
 }
 
-/// The figure of a step of one trial, likewise; its errors are those of the window.
-fn of_step(step: &StepReport, figure: RequiredFigure) -> Option<f64> {
+/// The figure of a step of one trial, likewise; its errors are those of the window. Where users wait without end, times have none, as most
+/// users are in no step yet.
+fn of_step(step: &StepReport, figure: RequiredFigure, is_overloaded: bool) -> Option<f64> {
     let (counts, latency) = (&step.counts, &step.latency_ns);
     let failed = counts.failed.total();
     let ended = failed.saturating_add(counts.completed);
@@ -121,6 +124,7 @@ fn of_step(step: &StepReport, figure: RequiredFigure) -> Option<f64> {
         }
         RequiredFigure::Bytes => None,
         _ if latency.count == 0 => None,
+        _ if is_overloaded => Some(INFINITE),
         RequiredFigure::Mean if latency.infinite > 0 => Some(INFINITE),
         RequiredFigure::Mean => Some(latency.mean),
         RequiredFigure::Max => Some(ns(latency.max)),

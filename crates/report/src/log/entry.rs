@@ -615,9 +615,11 @@ fn series(run: &Run, case: &Case<'_>) -> String {
             &w.arrival,
             w.timeout_ns,
         );
-        // Where a source's files lie says nothing of what is sent.
+        // Where a source's files lie says nothing of what is sent, and secrets belong in no log.
         let source = w.source.as_ref().map(|of| PlannedSource {
             dir: String::new(),
+            user: String::new(),
+            bearer: String::new(),
             ..of.clone()
         });
         let same = match &source {

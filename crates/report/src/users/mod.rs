@@ -12,8 +12,8 @@ use crate::numbers::{self, NOTHING};
 use crate::part::{Captioned, captioned, column, detail, figures_word, with_ends};
 use crate::table::{Column, Entry, Table};
 
-const OF_ITERATIONS: &str = "Iterations: ways of users through their steps, each timed from its first request to its last answer, with the think times \
-     between; counts of all blocks, warm-up included";
+const OF_ITERATIONS: &str = "Iterations: ways of users through their steps, timed from when its first request was due to its last answer, with the think \
+     times between; times of those that ended in the windows, counts of all blocks, warm-up included";
 const OF_STEPS: &str = "Steps: sent in all blocks, warm-up included; completed and failed in the windows; percentiles at the median over the \
      blocks";
 
@@ -62,11 +62,16 @@ fn iterations(cells: &[&CellFigures]) -> Table {
         }
     };
     let time = |name: &'static str| {
-        move |(_, at, of): ScenarioOf<'_>| {
-            let path = format!("users.scenarios.{at}.duration_ns.{name}.median");
-            let figure = of.duration_ns.get(name).copied();
-            let entry = Entry::figure(path, figure.map(|of| of.median), numbers::time);
-            with_ends(entry, figure, ends)
+        move |(cell, at, of): ScenarioOf<'_>| match (cell.is_overloaded(), name) {
+            // It has the waiting for a connection in it, which grows for as long as the run lasts.
+            (true, "p50") => Entry::text("overloaded"),
+            (true, _) => Entry::text(NOTHING),
+            (false, _) => {
+                let path = format!("users.scenarios.{at}.duration_ns.{name}.median");
+                let figure = of.duration_ns.get(name).copied();
+                let entry = Entry::figure(path, figure.map(|of| of.median), numbers::time);
+                with_ends(entry, figure, ends)
+            }
         }
     };
     grid = grid
