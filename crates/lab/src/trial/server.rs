@@ -51,6 +51,8 @@ pub(super) const LATE: Nanos = Nanos::from_millis(1);
 const COUNTER_TIMEOUT: Nanos = Nanos::from_secs(15);
 /// Interval at which it is read.
 const COUNTER_PAUSE: Nanos = Nanos::from_millis(25);
+/// How long the end of a process is waited for where what it answered with has ended.
+const END_GRACE: Nanos = Nanos::from_millis(200);
 
 /// Runs a trial to its end. `began` is called at each phase.
 pub fn run(
@@ -375,7 +377,17 @@ impl<'a> Running<'a> {
             self.lifecycle.children.collect();
             self.participants.lives("its number was read")?;
             let ask = |place| ask_number(counter, place);
-            let said: Vec<u64> = places.instances.iter().map(ask).collect::<Result<_, _>>()?;
+            let said: Result<Vec<u64>, Halt> = places.instances.iter().map(ask).collect();
+            let said = match said {
+                Ok(said) => said,
+                Err(unread) => {
+                    // What ends takes its connections with it first: its end says more than theirs.
+                    let grace = self.context.handle.sleep(END_GRACE);
+                    let living = self.participants.while_alive("its number was read", grace);
+                    self.context.unless_interrupted(living).await??;
+                    return Err(unread);
+                }
+            };
             let now = clock::monotonic();
             if let Some(number) = resting.add(now, &said) {
                 return Ok(number);
