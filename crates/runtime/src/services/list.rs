@@ -21,6 +21,7 @@ impl<T> Default for Arena<T> {
 }
 
 impl<T> Arena<T> {
+    #[inline]
     pub fn insert(&mut self, record: T) -> u32 {
         if let Some(place) = self.free.pop() {
             self.places[place as usize] = record;
@@ -33,11 +34,13 @@ impl<T> Arena<T> {
     }
 
     /// Frees a place. What was there stays until the place is used again.
+    #[inline]
     pub fn free(&mut self, place: u32) {
         self.free.push(place);
     }
 
     /// The record that is or was at `place`.
+    #[inline]
     pub fn get(&self, place: u32) -> Option<&T> {
         self.places.get(place as usize)
     }
@@ -49,6 +52,7 @@ impl<T> Arena<T> {
     }
 
     /// The former record at the place that the next one will get, unless that is new.
+    #[inline]
     pub fn next_place(&self) -> Option<&T> {
         let place = self.free.last()?;
         Some(&self.places[*place as usize])

@@ -130,6 +130,7 @@ impl Graph {
     }
 
     /// Binds a need to what a factory made for it, once that runs.
+    #[inline]
     fn seek_made(&mut self, need: u32) {
         let made = self.needs[need].made;
         if self.slots[made].state != State::Running {
