@@ -49,6 +49,7 @@ use std::os::fd::AsFd as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use clap::error::{ContextKind, ContextValue};
 
 use crate::words::{Command, Words};
 
@@ -172,7 +173,11 @@ fn usage(wrong: &clap::Error, args: &[OsString], streams: &mut Streams<'_>) -> E
     };
     let _ = write!(to, "{}", wrong.render());
     if wrong.use_stderr() {
-        if let Some(hint) = load::from::hint(args) {
+        let value = match wrong.get(ContextKind::InvalidValue) {
+            Some(ContextValue::String(value)) if !value.is_empty() => Some(&**value),
+            _ => None,
+        };
+        if let Some(hint) = load::from::hint(args, value) {
             let _ = writeln!(streams.err, "{hint}");
         }
         Ending::Usage.into()

@@ -264,7 +264,7 @@ fn the_requests_of_wrk_are_those_of_its_translation() {
     );
 }
 
-/// What hey 0.1.5, oha 1.16.0, vegeta 12.13.0 and wrk2 44a94c1 sent at these commands, as a listener got it, whose port is written as 7700.
+/// What hey 0.1.5, oha 1.16.0, vegeta 12.13.0, Fortio 1.75.3 and wrk2 44a94c1 sent at these commands, as a listener got it, whose port is written as 7700.
 const SENT: &[(&str, &str)] = &[
     (
         "hey URL/hello",
@@ -353,6 +353,42 @@ const SENT: &[(&str, &str)] = &[
     (
         "oha --http2 -p 4 URL/hello",
         ":method: GET\n:scheme: http\n:authority: 127.0.0.1:7700\n:path: /hello\naccept: */*\naccept-encoding: gzip, compress, deflate, br\nuser-agent: oha/1.16.0\n\n",
+    ),
+    (
+        "fortio load URL/hello",
+        "GET /hello HTTP/1.1\nHost: 127.0.0.1:7700\nUser-Agent: fortio.org/fortio-1.75.3\n\n",
+    ),
+    (
+        "fortio load -payload x -H 'x-one: 1' -H 'X-One: 2' -H 'User-Agent: me' -H 'Host: foo' URL/x",
+        "POST /x HTTP/1.1\nHost: foo\nContent-Length: 1\nContent-Type: application/octet-stream\nUser-Agent: me\nX-One: 1\nX-One: 2\n\nx",
+    ),
+    (
+        "fortio load -payload-file BODY -H 'Content-Type: a/b' -user u:pw URL/x",
+        "POST /x HTTP/1.1\nHost: 127.0.0.1:7700\nAuthorization: Basic dTpwdw==\nContent-Length: 4\nContent-Type: a/b\nUser-Agent: fortio.org/fortio-1.75.3\n\nBODY",
+    ),
+    (
+        "fortio load -content-type a/b URL/x",
+        "POST /x HTTP/1.1\nHost: 127.0.0.1:7700\nContent-Length: 0\nContent-Type: a/b\nUser-Agent: fortio.org/fortio-1.75.3\n\n",
+    ),
+    (
+        "fortio load -content-type a/b -X PUT -H 'content-type: c/d' URL/x",
+        "PUT /x HTTP/1.1\nHost: 127.0.0.1:7700\nContent-Length: 0\nContent-Type: a/b\nUser-Agent: fortio.org/fortio-1.75.3\n\n",
+    ),
+    (
+        "fortio load -X DELETE -compression URL/x",
+        "DELETE /x HTTP/1.1\nHost: 127.0.0.1:7700\nUser-Agent: fortio.org/fortio-1.75.3\n\n",
+    ),
+    (
+        "fortio load -stdclient -keepalive=false -compression URL/x",
+        "GET /x HTTP/1.1\nHost: 127.0.0.1:7700\nUser-Agent: fortio.org/fortio-1.75.3\nAccept-Encoding: gzip\nConnection: close\n\n",
+    ),
+    (
+        "fortio load -L -compression -H 'Range: bytes=0-1' URL/",
+        "GET / HTTP/1.1\nHost: 127.0.0.1:7700\nUser-Agent: fortio.org/fortio-1.75.3\nRange: bytes=0-1\n\n",
+    ),
+    (
+        "fortio load -X HEAD -compression -stdclient -H User-Agent: URL/",
+        "HEAD / HTTP/1.1\nHost: 127.0.0.1:7700\n\n",
     ),
     (
         "wrk2 -R 100 -H 'X-One: 1' -H 'X-One: 2' -H 'Host: foo' URL/r/2",

@@ -58,7 +58,7 @@ pub struct LoadWords {
     /// What to drive: http://HOST:PORT/PATH, or https:// for TLS; several paths of one server are requested in turn
     #[arg(value_name = "URL", required_unless_present_any = ["requests_file", "scenario"])]
     pub urls: Vec<String>,
-    /// Take the command of another tool in place of ours: 'wrk -t4 -c100 -d30s URL'; also wrk2, hey, ab, oha, h2load, vegeta and curl.
+    /// Take the command of another tool in place of ours: 'wrk -t4 -c100 -d30s URL'; also wrk2, hey, ab, oha, h2load, vegeta, fortio and curl.
     /// Ours is printed and run; flags of ours may follow
     #[arg(long, value_name = "COMMAND")]
     pub from: Option<String>,

@@ -147,6 +147,14 @@ pub const INSECURE: Counterpart = By("`--insecure`", |to, value| {
     Ok(())
 });
 
+/// What Go's client asks for unless the request says otherwise.
+pub fn compressed_of_go(to: &mut Translation) {
+    let is_own = to.given("Range").is_some() || to.method.as_deref() == Some("HEAD");
+    if !to.no_compression && !is_own {
+        to.sends(&[("Accept-Encoding", "gzip")]);
+    }
+}
+
 /// What a tool does where nothing else is said: connections, and requests or else seconds.
 pub fn defaults(
     to: &mut Translation,

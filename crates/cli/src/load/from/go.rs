@@ -266,14 +266,6 @@ pub const VEGETA: Tool = Tool {
              file of targets is sent with its own headers only",
 };
 
-/// What Go's client asks for unless the request says otherwise.
-fn compressed_of_go(to: &mut Translation) {
-    let is_own = to.given("Range").is_some() || to.method.as_deref() == Some("HEAD");
-    if !to.no_compression && !is_own {
-        to.sends(&[("Accept-Encoding", "gzip")]);
-    }
-}
-
 /// `50`, `50/1s`, `3000/1m`, `0`.
 fn rate_of_vegeta(to: &mut Translation, value: &str) -> Result<(), String> {
     let (number, time) = value.split_once('/').unwrap_or((value, "1s"));

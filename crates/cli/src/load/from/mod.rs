@@ -6,6 +6,7 @@
 
 mod common;
 mod curl;
+mod fortio;
 mod go;
 mod lexer;
 mod page;
@@ -14,7 +15,7 @@ mod table;
 mod tools;
 mod translation;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 
 use prony_base::typed::requirement::LoadRequirement;
 use scripted::{IN_A_SCRIPT, SCRIPTED};
@@ -234,14 +235,26 @@ fn quoted(words: &[String]) -> String {
     format!("prony load {}", words.join(" "))
 }
 
-/// What is to be said beside an error about the words of `prony load`, where one of them is a flag of another tool.
-pub fn hint(args: &[OsString]) -> Option<String> {
+/// What is to be said beside an error about the words of `prony load`, where one of them is a flag of another tool. Where a value is what
+/// is `wrong`, the flag that it stands after is the one to speak of.
+pub fn hint(args: &[OsString], wrong: Option<&str>) -> Option<String> {
     if args.get(1).is_none_or(|command| command != "load") {
         return None;
     }
-    let words = args.iter().skip(2).filter_map(|word| OsStr::to_str(word));
-    let flags = words.filter(|word| word.starts_with('-') && word.len() > 1);
-    let said: Vec<String> = flags.filter_map(of_flag).collect();
+    let text = |word: &OsString| word.to_str().unwrap_or_default().to_owned();
+    let words: Vec<String> = args.iter().skip(2).map(text).collect();
+    let is_meant = |at: usize| match wrong {
+        Some(value) => {
+            let next = words.get(at + 1).is_some_and(|next| next == value);
+            next || words[at].len() > value.len() && words[at].ends_with(value)
+        }
+        None => true,
+    };
+    let flags = words.iter().enumerate().filter(|(at, word)| {
+        let is_flag = word.starts_with('-') && word.len() > 1;
+        is_flag && is_meant(*at)
+    });
+    let said: Vec<String> = flags.filter_map(|(_, word)| of_flag(word)).collect();
     (!said.is_empty()).then(|| said.join("\n"))
 }
 

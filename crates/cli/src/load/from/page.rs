@@ -17,7 +17,11 @@ pub fn here(flag: &Flag) -> String {
 fn value(flag: &Flag) -> &'static str {
     match flag.means {
         Counterpart::As("-H", _) => "HEADER",
-        Counterpart::As("--cacert" | "--cert" | "--key" | "--body-file" | "--html", _) => "FILE",
+        Counterpart::As(
+            "--cacert" | "--cert" | "--key" | "--body-file" | "--html" | "--json" | "--trace",
+            _,
+        ) => "FILE",
+        Counterpart::As("--unix", _) => "PATH",
         Counterpart::As("--body", _) => "TEXT",
         Counterpart::As("--timeout" | "-d" | "--warmup", _) => "T",
         Counterpart::As("--source" | "--metrics" | "--connect-to" | "--resolve", _) => "ADDR",
@@ -78,6 +82,6 @@ prony: `-m` of hey, ab, oha: --method M; of h2load: --streams N with HTTP/2, els
 
 The tables have every flag of each tool's `--help`; of curl's, those that describe a request. Each was held against the version that it names: against its `--help`, and by what it sent to a
 listener beside what the translation of the same command sent (method, path, headers, body, number of requests and connections, redirects, failures). A test does that again with ab, h2load,
-curl and wrk, and keeps what hey, oha, vegeta and wrk2 sent. Not sent are `X-Vegeta-Seq` of vegeta and the `Referer` of Go's redirects. k6 and Locust run scripts, which are not translated: their tables are for `--scenario`, and
+curl and wrk, and keeps what hey, oha, vegeta, Fortio and wrk2 sent. Not sent are `X-Vegeta-Seq` of vegeta and the `Referer` of Go's redirects. k6 and Locust run scripts, which are not translated: their tables are for `--scenario`, and
 [scenarios.md](scenarios.md#coming-from-k6) has the same users in all three.
 ";

@@ -64,6 +64,26 @@ fn what_a_tool_makes_of_its_flags_is_made_of_them_here() {
             "-t 1 -c 1 -n 1 --timeout 1h --method PUT -H 'Host: y' -H 'User-Agent: h2load nghttp2/1.52.0' --http2 --body-file f http://x/",
         ),
         (
+            "fortio load http://x/",
+            "-t 2 -c 4 -d 5s -R 8 --timeout 3s -H 'User-Agent: fortio.org/fortio-1.75.3' http://x/",
+        ),
+        (
+            "fortio load -qps -1 -c 3 -t 1m -payload 'a{uuid}{b}' -H 'content-type: a/b' -content-type c/d x/{uuid}",
+            "-t 2 -c 3 -d 60s --timeout 3s -H 'Content-Type: c/d' -H 'User-Agent: fortio.org/fortio-1.75.3' --body 'a{uuid}{{b}}' 'http://x/{uuid}'",
+        ),
+        (
+            "fortio load -n 5 -qps 50 -L -compression -H X:1 -H X:2 -H User-Agent: -resolve 127.0.0.2 https://x/",
+            "-t 2 -c 2 -n 5 -R 50 --timeout 3s -H 'X: 1' -H 'X: 2' -H 'Accept-Encoding: gzip' --follow=10 --resolve x:443:127.0.0.2 https://x/",
+        ),
+        (
+            "fortio load -n 10 -t 4s -calc-qps -compression -content-type a/b -X PUT -http1.0 -resolve ::1 http://[::2]:81/",
+            "-t 2 -c 4 -n 10 -R 2.5 --timeout 3s --method PUT -H 'Content-Type: a/b' -H 'User-Agent: fortio.org/fortio-1.75.3' --no-keepalive --http1.0 --resolve '[::2]:81:::1' 'http://[::2]:81/'",
+        ),
+        (
+            "fortio load -qps 0 -http1.0 -stdclient -connection-reuse 7:7 -content-type a/b http://x/",
+            "-t 2 -c 4 -d 5s --timeout 3s --method POST -H 'Content-Type: a/b' -H 'User-Agent: fortio.org/fortio-1.75.3' --requests-per-connection 7 http://x/",
+        ),
+        (
             "curl -H Accept: -H 'Content-Type:' -d x http://x/",
             "-t 2 -c 10 --timeout 10s -H 'User-Agent: curl/7.88.1' --body x http://x/",
         ),
@@ -169,7 +189,7 @@ fn what_cannot_be_translated_is_named() {
     for (theirs, why) in [
         (
             "",
-            "--from: `nothing` is none of the tools whose commands are known: wrk, wrk2, hey, ab, oha, h2load, vegeta, curl",
+            "--from: `nothing` is none of the tools whose commands are known: wrk, wrk2, hey, ab, oha, h2load, vegeta, fortio, curl",
         ),
         ("siege -c 5", "--from: `siege` is none of the tools"),
         ("wrk -c10", "--from wrk: the command has no URL"),
@@ -227,6 +247,26 @@ fn what_cannot_be_translated_is_named() {
             "vegeta -cpus 2 report",
             "--from vegeta: `vegeta attack` is what is known of it",
         ),
+        (
+            "fortio load -connection-reuse 2:4 http://x/",
+            "--from fortio: `-connection-reuse 2:4`: here it is one number for all connections",
+        ),
+        (
+            "fortio load -calc-qps http://x/",
+            "--from fortio: it wants -n and -t with -calc-qps",
+        ),
+        (
+            "fortio load -t 0 http://x/",
+            "--from fortio: with -t 0 Fortio never ends: give a length",
+        ),
+        (
+            "fortio load tcp://x:80",
+            "--from fortio: HTTP is what is sent, and not `tcp://x:80`",
+        ),
+        (
+            "fortio curl http://x/",
+            "--from fortio: `fortio load` is what is known of it",
+        ),
         ("cat x | wrk http://x/", "--from: `cat x |` is for a shell"),
         (
             "wrk http://x/ | grep Req",
@@ -263,6 +303,9 @@ fn with(tool: &Tool, flag: &Flag) -> String {
         "vegeta" if name == "-key" => {
             format!("echo 'GET {URL}' | vegeta attack -duration 5s -cert x {name}{value}")
         }
+        "fortio" if name == "-key" => format!("fortio load -cert x {name}{value} {url}"),
+        "fortio" if name == "-calc-qps" => format!("fortio load -n 5 {name} {url}"),
+        "fortio" => format!("fortio load {name}{value} {url}"),
         "oha" => format!("oha --http2 {name}{value} {url}"),
         "ab" if name == "-T" => format!("ab -p x {name}{value} {url}"),
         "vegeta" => format!("echo 'GET {URL}' | vegeta attack -duration 5s {name}{value}"),
@@ -316,6 +359,7 @@ fn every_flag_of_an_installed_tools_help_is_in_its_table() {
         ("h2load", "--help"),
         ("hey", "-h"),
         ("oha", "--help"),
+        ("fortio", "help"),
     ] {
         let Ok(output) = std::process::Command::new(tool).arg(word).output() else {
             continue;
@@ -329,6 +373,7 @@ fn every_flag_of_an_installed_tools_help_is_in_its_table() {
             if !line.starts_with('-') {
                 continue;
             }
+            let line = line.replace('\t', "  ");
             let flags = line.split("  ").next().unwrap_or_default();
             let ends = |c: char| c.is_whitespace() || "=<[,".contains(c);
             for name in flags
@@ -414,7 +459,10 @@ fn from_is_replaced_and_requirements_may_follow_each_other() {
 
 #[test]
 fn a_flag_of_another_tool_is_answered_with_ours() {
-    let hint = |words: &[&str]| hint(&arguments(&[&["prony", "load"], words].concat()));
+    let hint_at = |words: &[&str], wrong| {
+        super::hint(&arguments(&[&["prony", "load"], words].concat()), wrong)
+    };
+    let hint = |words: &[&str]| hint_at(words, None);
     assert_eq!(
         hint(&["-m", "POST", URL]).as_deref(),
         Some(
@@ -441,5 +489,13 @@ fn a_flag_of_another_tool_is_answered_with_ours() {
     );
     assert_eq!(hint(&["-c", "x", URL]), None);
     assert_eq!(hint(&["--frobnicate", URL]), None);
-    assert_eq!(super::hint(&arguments(&["prony", "run", "-m"])), None);
+    assert_eq!(super::hint(&arguments(&["prony", "run", "-m"]), None), None);
+    // Of the flags of a command that has a wrong value, only that which has it.
+    let words = ["-d", "10s", "-q", "many", "--queue=0", URL];
+    assert_eq!(hint_at(&words, Some("0")), None);
+    let said = hint_at(&words, Some("many")).expect("a hint");
+    assert!(
+        said.starts_with("prony: `-q` of hey") && !said.contains("`-d`"),
+        "{said}"
+    );
 }

@@ -5,13 +5,14 @@ use prony_base::typed::{duration, rate};
 
 use super::common::*;
 use super::curl::CURL;
+use super::fortio::FORTIO;
 use super::go::{HEY, VEGETA};
 use super::table::Counterpart::{As, By, Is, No, Nothing};
 use super::table::Tool;
 use super::translation::as_it_is;
 
 /// All tools, in the order of the documentation.
-pub const TOOLS: &[Tool] = &[WRK, WRK2, HEY, AB, OHA, H2LOAD, VEGETA, CURL];
+pub const TOOLS: &[Tool] = &[WRK, WRK2, HEY, AB, OHA, H2LOAD, VEGETA, FORTIO, CURL];
 
 /// Threads of wrk and wrk2, if no others are given.
 const THREADS_OF_WRK: u64 = 2;

@@ -42,6 +42,18 @@ pub struct Translation {
     last_header_counts: bool,
     /// Compressed answers are not asked for.
     pub no_compression: bool,
+    /// They are asked for, where the client does that.
+    pub asks_for_compressed: bool,
+    /// The tool has two clients, and this is Go's.
+    pub is_go_client: bool,
+    /// A type of the body that stands above that of a header.
+    pub content_type_first: Option<String>,
+    /// The address that the URL's name stands for.
+    pub address: Option<String>,
+    /// `{uuid}` is a field there as it is here.
+    has_uuids: bool,
+    /// The rate is all requests over all of the time.
+    pub rate_is_of_all: bool,
     /// HTTP/1.0 was asked for.
     pub http1_0: bool,
     /// One exchange is shown, in place of a load.
@@ -81,6 +93,7 @@ impl Translation {
         Translation {
             tool,
             last_header_counts: matches!(tool, "wrk" | "wrk2" | "hey" | "oha"),
+            has_uuids: tool == "fortio",
             ..Translation::default()
         }
     }
@@ -152,6 +165,39 @@ impl Translation {
         self.content_type.take_if(|of| of.is_empty());
     }
 
+    /// Leaves out a header that was given without a value.
+    pub fn drop_empty(&mut self, name: &str) {
+        self.headers
+            .retain(|(given, value)| !value.is_empty() || !given.eq_ignore_ascii_case(name));
+    }
+
+    /// Has the name of the URL stand for the address that was given.
+    pub fn resolve_to_address(&mut self) {
+        let (Some(address), Some(url)) = (self.address.take(), self.urls.first()) else {
+            return;
+        };
+        let place = url.split_once("://").map_or(&**url, |(_, rest)| rest);
+        let place = place.split(['/', '?', '#']).next().unwrap_or_default();
+        let has_port = place
+            .rsplit_once(':')
+            .is_some_and(|(_, port)| !port.ends_with(']'));
+        let port = match (has_port, self.is_secure()) {
+            (true, _) => "",
+            (false, true) => ":443",
+            (false, false) => ":80",
+        };
+        self.add("--resolve", Some(format!("{place}{port}:{address}")));
+    }
+
+    /// A text of URL or body as ours takes it.
+    fn text(&self, text: &str) -> String {
+        let text = as_it_is(text);
+        match self.has_uuids {
+            true => text.replace(&as_it_is("{uuid}"), "{uuid}"),
+            false => text,
+        }
+    }
+
     /// Adds headers that the tool sends unless the command has others of their names.
     pub fn sends(&mut self, headers: &[(&str, &str)]) {
         for (name, value) in headers {
@@ -170,7 +216,7 @@ impl Translation {
         self.add(
             flag,
             Some(if is_text {
-                as_it_is(value)
+                self.text(value)
             } else {
                 value.to_owned()
             }),
@@ -238,7 +284,7 @@ impl Translation {
             return Err(format!("it has a second URL, `{second}`"));
         }
         let urls = self.urls.iter();
-        Ok(urls.map(|url| as_it_is(&with_scheme(url))).collect())
+        Ok(urls.map(|url| self.text(&with_scheme(url))).collect())
     }
 
     /// How many, how long and how often, in the words of ours.
