@@ -395,7 +395,7 @@ fn count(to: &mut Translation) -> Result<(), String> {
         }
         None => Some(length),
     };
-    let mut connections = to.connections.unwrap_or(4).max(1);
+    let mut connections = to.connections.filter(|&count| count > 0).unwrap_or(4);
     if let Some(rate) = to.rate {
         let all = to.requests.unwrap_or((rate * length.as_secs_f64()) as u64);
         connections = connections.min((all / 2).max(1));
