@@ -414,7 +414,8 @@ fn memory_is_the_programs_own(isolation: Isolation) {
             report.peak_bytes / 1024,
             report.wall_ns
         );
-        assert!(off < 2 * MIB, "{} and {said}", report.peak_bytes);
+        // What starts the program has some 3.7 MiB before that, and pages that are touched at the end are in the peak alone.
+        assert!(off < 4 * MIB, "{} and {said}", report.peak_bytes);
     }
     assert!(tiny.peak_bytes < 8 * MIB, "{}", tiny.peak_bytes);
     let grown = large.peak_bytes - small.peak_bytes;
