@@ -98,6 +98,13 @@ pub fn basic(to: &mut Translation, value: &str) -> Result<(), String> {
     ))
 }
 
+pub const KEEP_ALIVE: Counterpart = By(
+    "the default; `-keepalive=false` is `--no-keepalive`",
+    |to, value| {
+        to.keep_alive = Some(is_set(value));
+        Ok(())
+    },
+);
 pub const NO_KEEP_ALIVE: Counterpart = By("`--no-keepalive`", |to, value| {
     to.keep_alive = is_set(value).then_some(false);
     Ok(())

@@ -109,17 +109,7 @@ pub const FORTIO: Tool = Tool {
             }),
         ),
         flag(&["-timeout"], "3s", TIMEOUT),
-        flag(
-            &["-keepalive"],
-            "",
-            By(
-                "the default; `-keepalive=false` is `--no-keepalive`",
-                |to, value| {
-                    to.keep_alive = Some(is_set(value));
-                    Ok(())
-                },
-            ),
-        ),
+        flag(&["-keepalive"], "", KEEP_ALIVE),
         flag(
             &["-halfclose"],
             "",

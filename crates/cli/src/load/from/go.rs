@@ -135,17 +135,7 @@ pub const VEGETA: Tool = Tool {
             }),
         ),
         flag(&["-insecure"], "", INSECURE),
-        flag(
-            &["-keepalive"],
-            "",
-            By(
-                "the default; `-keepalive=false` is `--no-keepalive`",
-                |to, value| {
-                    to.keep_alive = Some(is_set(value));
-                    Ok(())
-                },
-            ),
-        ),
+        flag(&["-keepalive"], "", KEEP_ALIVE),
         flag(&["-key"], "key.pem", As("--key", same)),
         flag(&["-laddr"], "127.0.0.1", As("--source", same)),
         flag(&["-lazy"], "", Nothing("there is one target")),
