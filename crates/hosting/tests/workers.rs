@@ -300,9 +300,8 @@ fn workers_are_renewed_and_stay_where_the_new_application_does_not_load() {
 fn what_a_worker_has_begun_when_it_is_renewed_it_answers() {
     for way in WAYS {
         let mut host = Host::start(&["--workers", "2", "--distribution", way]);
-        let mut stream = host.connect();
-        let number = who(&mut stream).1;
-        let (process, mut at_rest) = (watch_number(number), host.at_rest(number));
+        let (number, mut stream, mut at_rest) = host.two_of_one(2);
+        let process = watch_number(number);
         ask(&mut stream, "/until");
         who(&mut at_rest);
         host.signal(Signal::HUP);

@@ -2,6 +2,7 @@
 //! test, however that ends.
 #![allow(dead_code)]
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
@@ -16,8 +17,6 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 /// How long anything may take that a test waits for; only a test that fails waits so long.
 pub const PATIENCE: Duration = Duration::from_secs(60);
-/// Connections to other workers that are held open at the most: a process has some thousand descriptors.
-const OTHERS_MAX: usize = 200;
 
 pub struct Host {
     child: Child,
@@ -118,22 +117,20 @@ impl Host {
         std::fs::write(self.folder.path().join("go"), "").expect("a file");
     }
 
-    /// A connection at rest to the worker that is this process.
-    pub fn at_rest(&self, process: u32) -> TcpStream {
-        let due = Instant::now() + PATIENCE;
-        // They stay open: whoever has fewer would get each new one.
-        let mut others = Vec::new();
-        loop {
+    /// The process of a worker and two connections to it, at rest. Which worker takes a connection
+    /// is the kernel's to say, for ever the same one if it likes; but of one more connection than
+    /// there are workers, two go to the same.
+    pub fn two_of_one(&self, workers: usize) -> (u32, TcpStream, TcpStream) {
+        let mut of_each: BTreeMap<u32, TcpStream> = BTreeMap::new();
+        for _ in 0..=workers {
             let mut stream = self.connect();
-            if who(&mut stream).1 == process {
-                return stream;
+            let process = who(&mut stream).1;
+            if let Some(earlier) = of_each.remove(&process) {
+                return (process, earlier, stream);
             }
-            others.push(stream);
-            if others.len() > OTHERS_MAX {
-                others.remove(0);
-            }
-            assert!(Instant::now() < due, "no connection gets there");
+            of_each.insert(process, stream);
         }
+        panic!("more than {workers} workers answer");
     }
 
     /// Asks on new connections until it is told what is looked for.
