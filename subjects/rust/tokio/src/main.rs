@@ -33,6 +33,17 @@ pub struct Options {
     /// Of the work `coroutine`: through the queue of events, or as tasks of the runtime.
     #[arg(long, default_value = "events")]
     through: Through,
+    /// Of the work `serializer`: the library.
+    #[arg(long, default_value = "serde-json")]
+    json: Json,
+}
+
+/// A library for JSON.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Json {
+    SerdeJson,
+    SonicRs,
+    SimdJson,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
@@ -112,7 +123,7 @@ fn run(options: &Options) -> WorkOutcome {
                 services::start(options.count, options.injection == Injection::Constructor).await
             }
             Work::StartStop => services::start_stop(options.count).await,
-            Work::Serializer => works::serializer(options.count),
+            Work::Serializer => works::serializer(options.count, options.json),
         }
     })
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::spawn_local;
 
-use crate::{Handling, WorkOutcome};
+use crate::{Handling, Json, WorkOutcome};
 
 /// An event: what every one has, and what it carries.
 struct Event<P> {
@@ -242,8 +242,31 @@ struct Message {
     val: String,
 }
 
-/// A message that owns its text to JSON in a fresh buffer, and back to another.
-pub fn serializer(count: u64) -> WorkOutcome {
+/// A message that owns its text to JSON in a fresh buffer, and back to another, by this library.
+pub fn serializer(count: u64, json: Json) -> WorkOutcome {
+    match json {
+        Json::SerdeJson => there_and_back(count, |message| {
+            let text = serde_json::to_string(message).expect("a message that can be written");
+            let back = serde_json::from_str(&text).expect("a message that can be read");
+            (text.len(), back)
+        }),
+        Json::SonicRs => there_and_back(count, |message| {
+            let text = sonic_rs::to_string(message).expect("a message that can be written");
+            let back = sonic_rs::from_str(&text).expect("a message that can be read");
+            (text.len(), back)
+        }),
+        Json::SimdJson => there_and_back(count, |message| {
+            // It reads in place, and leaves the text changed.
+            let mut text = simd_json::to_vec(message).expect("a message that can be written");
+            let length = text.len();
+            let back = simd_json::from_slice(&mut text).expect("a message that can be read");
+            (length, back)
+        }),
+    }
+}
+
+/// `pass` writes a message and reads it again: the bytes that were written, and what was read.
+fn there_and_back(count: u64, pass: impl Fn(&Message) -> (usize, Message)) -> WorkOutcome {
     let mut outcome = WorkOutcome::default();
     let mut message = Message {
         id: 0,
@@ -251,13 +274,9 @@ pub fn serializer(count: u64) -> WorkOutcome {
     };
     for i in 0..count {
         message.id = 20 + i % 64;
-        let text = serde_json::to_string(&message).expect("a message that can be written");
-        let back: Message = serde_json::from_str(&text).expect("a message that can be read");
-        assert!(
-            back == message,
-            "a message did not come back as it was: {text}"
-        );
-        outcome.bytes += text.len() as u64;
+        let (bytes, back) = pass(&message);
+        assert!(back == message, "a message did not come back as it was");
+        outcome.bytes += bytes as u64;
         outcome.checksum = outcome
             .checksum
             .wrapping_add(back.id + back.val.len() as u64);
