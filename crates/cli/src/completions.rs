@@ -267,7 +267,7 @@ mod tests {
         }
         let zsh = script(ShellWord::Zsh);
         assert!(zsh.starts_with("#compdef prony\n"));
-        for (name, count) in [("subjects", 1), ("cells", 1), ("experiments", 2)] {
+        for (name, count) in [("subjects", 1), ("cells", 2), ("experiments", 2)] {
             assert_eq!(
                 zsh.matches(&format!(":_prony_{name}'")).count(),
                 count,

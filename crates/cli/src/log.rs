@@ -1,12 +1,13 @@
 //! `prony log`: the runs of an experiment as a dated log.
 //!
 //! ```text
-//! run directories ──> entries (kept in the history) ──> what may be said of them ──> document
+//! (revisions ──>) run directories ──> entries (kept in the history) ──> what may be said of them ──> document
 //! ```
 
 pub mod file;
 pub mod history;
 mod json;
+mod revisions;
 pub mod words;
 
 use std::fs;
@@ -39,6 +40,11 @@ pub fn run(words: &LogWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending
         words.experiment = PathBuf::from(found.shown);
     }
     let words = &words;
+    if let Some(asked) = &words.revisions
+        && let Some(ending) = revisions::measure(words, asked, streams)?
+    {
+        return Ok(ending);
+    }
     let entries = entries(words, streams)?;
     let history = log::history(&entries);
     if let Some(document) = &words.document {

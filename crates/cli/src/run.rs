@@ -21,7 +21,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use prony_base::Nanos;
 use prony_lab::build::source::Revisions;
 use prony_lab::build::{self, BuildContext};
@@ -93,7 +93,7 @@ fn whole(words: &RunWords, course: &Course, streams: &mut Streams<'_>) -> anyhow
         cancel: &interrupted,
     };
     let revisions = Revisions::new(&context, &launcher);
-    let Some((experiment, subjects)) = read(&found, &home, &revisions, streams)? else {
+    let Some((experiment, subjects)) = read(words, &found, &home, &revisions, streams)? else {
         return Ok(Ending::Usage);
     };
     check_targets(&subjects, words.yes_i_own_this_host)?;
@@ -239,6 +239,7 @@ fn without_plan(wrong: &PlanError, streams: &mut Streams<'_>) -> anyhow::Result<
 
 /// Reads the experiment and its subjects; what is wrong with them is printed.
 fn read(
+    words: &RunWords,
     found: &FoundExperiment,
     home: &Home,
     revisions: &Revisions<'_>,
@@ -247,7 +248,11 @@ fn read(
     let read = Experiment::load_as(&found.path, &found.shown).map_err(|wrong| vec![wrong]);
     let read = read.and_then(|mut experiment| experiment.read_sources().map(|()| experiment));
     let experiment = match read {
-        Ok(experiment) => {
+        Ok(mut experiment) => {
+            for asked in &words.revision {
+                let taken = experiment.take_at(&asked.subject, &asked.revision);
+                taken.map_err(|why| anyhow!("--revision {asked}: {why}"))?;
+            }
             if !experiment.warnings.is_empty() {
                 let warnings = experiment.diagnoses(experiment.warnings.clone());
                 write!(streams.err, "{}", warnings.render_warnings(colour()))?;

@@ -4,6 +4,7 @@ mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use common::{PRONY, prony, text};
 use serde_json::Value;
@@ -280,5 +281,144 @@ fn what_is_wrong_is_said_and_nothing_is_written() {
         "{}",
         text(&output.stderr)
     );
+    fs::remove_dir_all(&folder).expect("the folder goes");
+}
+
+const REVISED: &str = r#"
+title = "A tiny log"
+
+[run]
+blocks = 1
+duration = "300ms"
+warmup = "20ms"
+
+[[subject]]
+ref = "./servers/tiny"
+
+[[workload]]
+name = "hello"
+request = { path = "/hello" }
+connections = [1]
+"#;
+
+const SERVER: &str = r#"
+name = "tiny"
+language = "any"
+role = "server"
+summary = "Prony's own"
+endpoints = ["/hello"]
+needs = { commands = [] }
+start = { cmd = ["PRONY", "serve", "--port", "{port}"] }
+ready = { port = true, timeout_s = 20 }
+stop = { signal = "TERM", timeout_s = 5 }
+version = { cmd = "echo TAG" }
+"#;
+
+/// A repository whose folder `servers/tiny` is that of `v1`, a day later of `v2`, and is something else now.
+fn two_states(folder: &Path) {
+    common::git(folder, &["init", "--quiet"]);
+    let subject = folder.join("servers/tiny");
+    fs::create_dir_all(&subject).expect("a folder");
+    for (tag, day) in [
+        ("v1", "2026-01-01T00:00:00Z"),
+        ("v2", "2026-01-02T00:00:00Z"),
+    ] {
+        let text = SERVER.replace("PRONY", PRONY).replace("TAG", tag);
+        fs::write(subject.join("subject.toml"), text).expect("a subject");
+        common::git(folder, &["add", "servers"]);
+        let committed = Command::new("git")
+            .args([
+                "-c",
+                "user.name=a",
+                "-c",
+                "user.email=a@localhost",
+                "commit",
+                "--quiet",
+                "-m",
+                tag,
+            ])
+            .current_dir(folder)
+            .env("GIT_COMMITTER_DATE", day)
+            .status();
+        assert!(committed.is_ok_and(|status| status.success()));
+        common::git(folder, &["tag", tag]);
+    }
+    let now = SERVER.replace("PRONY", PRONY).replace("TAG", "now");
+    fs::write(subject.join("subject.toml"), now).expect("a subject");
+    fs::write(folder.join("tiny.toml"), REVISED).expect("an experiment");
+}
+
+#[test]
+fn revisions_are_measured_and_stand_in_the_order_of_their_commits() {
+    let Some(_) = prony_testkit::need("git") else {
+        return;
+    };
+    let folder = common::folder("log-revisions");
+    two_states(&folder);
+    let asked = [
+        "log",
+        "tiny.toml",
+        "--revisions",
+        "./servers/tiny@v2,v1",
+        "--rounds",
+        "2",
+        "--json",
+    ];
+    let seen: Value = serde_json::from_str(&done(&folder, &asked)).expect("JSON");
+    let of = |entry: &Value| {
+        let entry = &entry["entry"];
+        let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        [
+            &entry["run"],
+            &entry["revised"]["revision"],
+            &entry["subjects"][0]["value"],
+        ]
+        .map(word)
+    };
+    let entries: Vec<_> = seen["entries"]
+        .as_array()
+        .expect("entries")
+        .iter()
+        .map(of)
+        .collect();
+    assert_eq!(
+        entries,
+        [
+            ["tiny-v1-1", "v1", "v1"],
+            ["tiny-v1-2", "v1", "v1"],
+            ["tiny-v2-1", "v2", "v2"],
+            ["tiny-v2-2", "v2", "v2"],
+        ]
+    );
+    let trials = || fs::read(folder.join("runs/tiny-v1-1/trials.jsonl")).expect("trials");
+    let before = trials();
+    let document = ["--document", "log.md"];
+    done(&folder, &[&asked[..6], &document].concat());
+    assert_eq!(before, trials(), "what is there is not measured again");
+    let log = fs::read_to_string(folder.join("log.md")).expect("a document");
+    let commit = &common::git(&folder, &["rev-parse", "v1"])[..12];
+    assert!(
+        log.contains(&format!(
+            "* **Revision:** any/tiny as it was at `{commit}` (v1); measured "
+        )),
+        "{log}"
+    );
+    assert!(log.contains("## 2026-01-02 00:00 UTC: tiny-v2-1"), "{log}");
+
+    for (revisions, said) in [
+        ("./servers/tiny@v9", "has no revision `v9`"),
+        (
+            "./servers/other@v1",
+            "has no subject `./servers/other`; it has ./servers/tiny",
+        ),
+        ("./servers/tiny", "a subject and its revisions are needed"),
+        ("./servers/tiny@v1,v1", "`v1` stands there twice"),
+        ("./servers/tiny@v1,,v2", "a revision is empty"),
+    ] {
+        let error = refused(&folder, &["log", "tiny.toml", "--revisions", revisions]);
+        assert!(error.contains(said), "{revisions}: {error}");
+    }
+    let error = refused(&folder, &["log", "tiny.toml", "--rounds", "2"]);
+    assert!(error.contains("--revisions"), "{error}");
     fs::remove_dir_all(&folder).expect("the folder goes");
 }

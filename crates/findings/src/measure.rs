@@ -280,6 +280,16 @@ pub fn time_to_ready(trial: &Trial) -> Option<Time> {
     trial.ready_ns.map(|ns| Time(ns as f64))
 }
 
+/// Time of the first of the workload's requests after the subject was ready.
+pub fn first_answer(trial: &Trial) -> Option<Time> {
+    trial.first_answer_ns.map(|ns| Time(ns as f64))
+}
+
+/// Time of a request after nothing had been asked for a while.
+pub fn after_rest(trial: &Trial) -> Option<Time> {
+    trial.after_rest_ns.map(|ns| Time(ns as f64))
+}
+
 /// Bytes received a completed request, heads included.
 pub fn bytes_per_answer(load: &LoadReport) -> Option<Bytes> {
     (load.completed > 0).then(|| Bytes(load.received_bytes as f64 / load.completed as f64))

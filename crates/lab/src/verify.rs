@@ -42,6 +42,25 @@ pub struct Subject<'a> {
     pub is_http2: bool,
 }
 
+/// What checking a subject showed.
+#[derive(Debug, Default)]
+pub struct Verified {
+    /// The checks, in order.
+    pub checks: Vec<CheckResult>,
+    /// How long the first request took, from before connecting until its answer was read, redirects that are followed with it.
+    pub first: Option<Nanos>,
+}
+
+impl Verified {
+    /// The checks alone.
+    pub fn of(checks: Vec<CheckResult>) -> Verified {
+        Verified {
+            checks,
+            first: None,
+        }
+    }
+}
+
 /// Whether a failed must check is among `checks`, and the sentence that says what failed.
 pub fn failed_must(checks: &[CheckResult]) -> Option<String> {
     let failed = |check: &&CheckResult| check.level == CheckLevel::Must && !check.passed;
@@ -53,27 +72,55 @@ pub fn failed_must(checks: &[CheckResult]) -> Option<String> {
 /// not tried. Takes at the most the workload's time-out for each must check (or 5 s,
 /// if that is less) and a second for each capability; of several requests so many are sent
 /// as end within that time-out, and the check `requests` says how many.
-pub fn verify(subject: &Subject<'_>, seed: u64) -> Vec<CheckResult> {
+pub fn verify(subject: &Subject<'_>, seed: u64) -> Verified {
     let asked = match asked(subject, seed) {
         Ok(asked) => asked,
-        Err(error) => return vec![must(REQUESTS, Err(error))],
+        Err(error) => return Verified::of(vec![must(REQUESTS, Err(error))]),
     };
-    if asked.is_empty() {
-        let none = "there is no request, or the data file has no row";
-        return vec![must(REQUESTS, Err(none.to_owned()))];
+    let mut verified = must_checks(subject, &asked);
+    let checks = &mut verified.checks;
+    if failed_must(checks).is_none() {
+        verify_connections(subject, asked, checks);
     }
-    let mut checks = must_checks(subject, &asked);
+    verified
+}
+
+/// How long one request of the workload takes on a new connection, until its answer, whatever it is, was read; redirects that are
+/// followed with it.
+///
+/// # Errors
+/// No answer came within the time that a must check has, or there is no request.
+pub fn time_one(subject: &Subject<'_>, seed: u64) -> Result<Nanos, String> {
+    let asked = asked(subject, seed)?;
+    let begun = Instant::now();
+    led(subject, &asked[0].request, |request| {
+        ask(
+            &mut subject.connect(must_timeout(subject.workload))?,
+            request,
+        )
+    })?;
+    Ok(begun.elapsed().into())
+}
+
+/// What is checked of answers that were right: connections that are kept, several requests at once, in pieces, without a body.
+fn verify_connections(
+    subject: &Subject<'_>,
+    asked: Vec<VerifyRequest>,
+    checks: &mut Vec<CheckResult>,
+) {
     if subject.is_http2 {
         let timeout = must_timeout(subject.workload);
-        checks.push(must("http/2", exchange::speaks_http2(&subject.to, timeout)));
-    }
-    if failed_must(&checks).is_some() {
-        return checks;
+        let spoken = must("http/2", exchange::speaks_http2(&subject.to, timeout));
+        let stop = !spoken.passed;
+        checks.push(spoken);
+        if stop {
+            return;
+        }
     }
     let sent = subject.sent;
     if sent.cookies || sent.decodes || sent.follow_max.is_some() {
         // What a request without the cookies of those before it is answered says nothing, nor does a redirect alone, or a body as it came.
-        return checks;
+        return;
     }
     // Of a source, whatever may change something is sent once: a server may take a key once.
     let again: Vec<VerifyRequest> = asked
@@ -81,13 +128,13 @@ pub fn verify(subject: &Subject<'_>, seed: u64) -> Vec<CheckResult> {
         .filter(|one| subject.workload.source.is_none() || is_safe(&one.request.method))
         .collect();
     let Some(first) = again.first() else {
-        return checks;
+        return;
     };
     let (kept, reused) = keep_alive(subject, &again);
     let stop = !reused.passed;
     checks.push(reused);
     if stop {
-        return checks;
+        return;
     }
     checks.push(capability("keep-alive", kept));
     checks.push(capability("pipelining", pipelining(subject, &again)));
@@ -95,7 +142,6 @@ pub fn verify(subject: &Subject<'_>, seed: u64) -> Vec<CheckResult> {
     if first.request.method == "GET" {
         checks.push(capability("head", head(subject, first)));
     }
-    checks
 }
 
 /// Whether a request of this method changes nothing (RFC 9110, 9.2.1), so that it may be sent again.
@@ -116,12 +162,15 @@ struct VerifyRequest {
     said: String,
 }
 
-/// Of a workload's source each request; else its one request, with 0, the largest number that JSON keeps exact, and three of
+/// At least one. Of a workload's source each request; else its one request, with 0, the largest number that JSON keeps exact, and three of
 /// `seed` where it varies.
 fn asked(subject: &Subject<'_>, seed: u64) -> Result<Vec<VerifyRequest>, String> {
     let workload = subject.workload;
     if workload.source.is_some() {
         let requests = sending::to_verify(subject.sent, seed)?;
+        if requests.is_empty() {
+            return Err("there is no request, or the data file has no row".to_owned());
+        }
         let said = |request: &PreparedRequest| {
             let line = request.bytes.split(|&byte| byte == b'\r').next();
             let line = String::from_utf8_lossy(line.unwrap_or_default());
@@ -185,12 +234,12 @@ fn result_of(name: &str, level: CheckLevel, result: Result<(), String>) -> Check
 
 /// Status, content type and body of one answer on a fresh connection for each request; on one connection, with the cookies
 /// that the server sets on it, where they are kept.
-fn must_checks(subject: &Subject<'_>, asked: &[VerifyRequest]) -> Vec<CheckResult> {
+fn must_checks(subject: &Subject<'_>, asked: &[VerifyRequest]) -> Verified {
     let workload = subject.workload;
     let timeout = must_timeout(workload);
     let begun = Instant::now();
     let mut answers = Vec::new();
-    let mut kept = None;
+    let (mut kept, mut first) = (None, None);
     for one in asked {
         if !answers.is_empty() && workload.source.is_some() && begun.elapsed() > timeout {
             break;
@@ -204,8 +253,17 @@ fn must_checks(subject: &Subject<'_>, asked: &[VerifyRequest]) -> Vec<CheckResul
             }
         });
         match answer {
-            Ok(answer) => answers.push((one, answer)),
-            Err(error) => return vec![must("answer", Err(format!("{error}{}", one.said)))],
+            Ok(answer) => {
+                first.get_or_insert_with(|| Nanos::from(begun.elapsed()));
+                answers.push((one, answer));
+            }
+            Err(error) => {
+                let failed = must("answer", Err(format!("{error}{}", one.said)));
+                return Verified {
+                    checks: vec![failed],
+                    first,
+                };
+            }
         }
     }
     let all = |check: fn(&PlannedWorkload, &VerifyRequest, &Answer) -> Result<(), String>| {
@@ -230,7 +288,7 @@ fn must_checks(subject: &Subject<'_>, asked: &[VerifyRequest]) -> Vec<CheckResul
             ..must(REQUESTS, Ok(()))
         });
     }
-    checks
+    Verified { checks, first }
 }
 
 /// How much of a source was sent before it is measured.

@@ -240,6 +240,9 @@ pub struct Repository {
     /// Hash of the commit that the repository around it records for this place, where that is another one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub in_place_of: String,
+    /// When the commit was made, seconds since the Unix epoch; 0 where the repository is not the one around the subject's folder.
+    #[serde(default, skip_serializing_if = "crate::answers::is_zero")]
+    pub committed_unix_s: u64,
 }
 
 /// Where a subject comes from.
@@ -345,6 +348,9 @@ pub struct PlannedWorkload {
     /// measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub find_max: Option<FindMax>,
+    /// How long nothing is asked of a server before one request is, which is timed, nanoseconds; 0: not at all.
+    #[serde(default, skip_serializing_if = "crate::answers::is_zero")]
+    pub rest_ns: u64,
 }
 
 impl PlannedWorkload {

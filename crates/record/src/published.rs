@@ -192,6 +192,10 @@ pub enum CellMetric {
     P99,
     /// Arithmetic mean of the latency.
     MeanLatency,
+    /// The first request that the subject answers after its start.
+    First,
+    /// A request after a rest.
+    AfterRest,
     /// CPU time of the subject a request; of a program its whole run's.
     Cpu,
     /// Time that a program or client took, by its own clock.
@@ -232,11 +236,13 @@ pub enum CellMetric {
 
 impl CellMetric {
     /// All of them.
-    pub const ALL: [CellMetric; 22] = [
+    pub const ALL: [CellMetric; 24] = [
         CellMetric::Rate,
         CellMetric::P50,
         CellMetric::P99,
         CellMetric::MeanLatency,
+        CellMetric::First,
+        CellMetric::AfterRest,
         CellMetric::Cpu,
         CellMetric::Elapsed,
         CellMetric::Wall,
@@ -264,6 +270,8 @@ impl CellMetric {
             CellMetric::P50 => "p50",
             CellMetric::P99 => "p99",
             CellMetric::MeanLatency => "mean-latency",
+            CellMetric::First => "first",
+            CellMetric::AfterRest => "after-rest",
             CellMetric::Cpu => "cpu",
             CellMetric::Elapsed => "elapsed",
             CellMetric::Wall => "wall",

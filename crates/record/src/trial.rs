@@ -59,6 +59,15 @@ pub struct Trial {
     /// `None` where it did not, or where it was not recorded. Probed each millisecond, later at 2 % of the time it has taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_ns: Option<u64>,
+    /// How long the first of the workload's requests took after it was ready, from before connecting until the answer was read, of
+    /// the slowest where there are several, nanoseconds. Where the ready sign is an answer, that one came before it. `None` where no
+    /// answer came, with a scenario, and where it was not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_answer_ns: Option<u64>,
+    /// The same of a request that was sent when nothing had been asked for as long as the workload says
+    /// ([`rest_ns`](crate::PlannedWorkload::rest_ns)); `None` where it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_rest_ns: Option<u64>,
     /// Processes that were still there after the subject had been stopped, and were
     /// killed: `name (pid)`.
     #[serde(default)]

@@ -41,7 +41,7 @@ pub struct FailedTrial {
 }
 
 /// All figures of one cell.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CellFigures {
     /// The cell's `id`.
     pub cell: String,
@@ -180,11 +180,6 @@ impl CellFigures {
     /// Peak resident memory of the subject's largest process, in the window or a program's whole run.
     pub fn memory_peak_bytes(&self) -> Option<Figure> {
         self.measured.get("memory_peak_bytes")
-    }
-
-    /// Time from the start of the subject's process until its ready sign, nanoseconds.
-    pub fn ready_ns(&self) -> Option<Figure> {
-        self.measured.get("ready_ns")
     }
 
     /// By what the rows of a table are in order: the highest rate first, what cannot be used after all others.

@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::figure::kind_name;
 
 /// A figure over that of its baseline.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RatioFigure {
     /// The baseline's cell.
     pub reference_cell: String,

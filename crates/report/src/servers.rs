@@ -90,7 +90,8 @@ pub fn of_cells(cells: &[&CellFigures], reference: Option<&str>, notes: &Notes) 
     }
     // What older runs did not record is no column of dashes.
     let is_there = |metric: &Metric| {
-        metric.key != Metric::READY.key || cells.iter().any(|c| (metric.value)(c).is_some())
+        let is_of_start = [Metric::READY, Metric::FIRST, Metric::AFTER_REST].map(|m| m.key);
+        !is_of_start.contains(&metric.key) || cells.iter().any(|c| (metric.value)(c).is_some())
     };
     for metric in others.into_iter().filter(is_there) {
         grid = grid.figure(metric.head(), move |cell| {

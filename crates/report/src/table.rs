@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use prony_findings::{Code, Verdict};
+use prony_stats::BLOCKS_INTERVAL_MIN;
 use serde::Serialize;
 
 use crate::figures::CellFigures;
@@ -217,6 +218,11 @@ pub fn ratio(cell: &CellFigures) -> Entry {
     }
 }
 
+/// Whether a spread is the range only because the blocks stand in two groups, beside intervals of others: enough blocks there are.
+pub fn is_of_two_groups(is_interval: bool, blocks: usize) -> bool {
+    !is_interval && blocks >= BLOCKS_INTERVAL_MIN
+}
+
 /// A ratio with its spread.
 pub fn of_ratio(
     figure: impl Into<Cow<'static, str>>,
@@ -233,6 +239,9 @@ pub fn of_ratio(
         (_, "at-most", _) => "at most",
         (.., BY_BOUND) => "not claimed: a figure is a bound",
         (.., BY_COPY) => "not claimed: a copy differs",
+        _ if is_of_two_groups(ratio.is_interval(), ratio.blocks) => {
+            "not claimed: blocks in two groups"
+        }
         _ => entry.remark,
     };
     entry

@@ -242,6 +242,12 @@ fn run_words(
             plan.command
         );
     };
+    if let Some(asked) = was.revision.first() {
+        bail!(
+            "the run took {asked}, and a bundle has no repository with other revisions: run it where the repository is, with {}",
+            plan.command.join(" ")
+        );
+    }
     let own = Home::find(&mut std::io::sink())?;
     let quick = was.quick || words.quick;
     Ok(RunWords {

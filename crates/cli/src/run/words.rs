@@ -1,5 +1,6 @@
 //! The words of `prony run`.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -10,6 +11,34 @@ use prony_record::Cores;
 
 use crate::home::Home;
 use crate::typed::{blocks, budget, cores, visits, visits_typed, warmup, window};
+
+/// A subject, and the revision at which it is taken.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct SubjectRevision {
+    /// Its id.
+    pub subject: String,
+    /// As git takes it.
+    pub revision: String,
+}
+
+impl fmt::Display for SubjectRevision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.subject, self.revision)
+    }
+}
+
+/// `rust/axum@v1.2.0`
+fn revised(text: &str) -> Result<SubjectRevision, String> {
+    match text.split_once('@') {
+        Some((subject, revision)) if !subject.is_empty() && !revision.is_empty() => {
+            Ok(SubjectRevision {
+                subject: subject.to_owned(),
+                revision: revision.to_owned(),
+            })
+        }
+        _ => Err("a subject and a revision are needed: rust/axum@v1.2.0".to_owned()),
+    }
+}
 
 /// The flag by which a user states that the target of the load is their own.
 pub const OWNED: &str = "--yes-i-own-this-host";
@@ -29,6 +58,9 @@ pub struct RunWords {
     /// Only cells whose subject or id contains this text or matches this pattern; may be repeated
     #[arg(long, value_name = "PATTERN")]
     pub only: Vec<String>,
+    /// Take a subject as it was at this revision of the git repository around it, or of the one that it is built from; may be repeated
+    #[arg(long, value_name = "SUBJECT@REVISION", value_parser = revised)]
+    pub revision: Vec<SubjectRevision>,
     /// Interleaved rounds over all cells, instead of the experiment's
     #[arg(long, value_name = "N", value_parser = blocks())]
     pub blocks: Option<u32>,
@@ -92,6 +124,7 @@ impl RunWords {
             experiment,
             quick: false,
             only: Vec::new(),
+            revision: Vec::new(),
             blocks: None,
             duration: None,
             warmup: None,
@@ -117,6 +150,9 @@ impl RunWords {
         words.extend(self.quick.then(|| "--quick".to_owned()));
         for only in &self.only {
             words.extend(["--only".to_owned(), only.clone()]);
+        }
+        for asked in &self.revision {
+            words.extend(["--revision".to_owned(), asked.to_string()]);
         }
         if let Some(blocks) = self.blocks {
             words.extend(["--blocks".to_owned(), blocks.to_string()]);

@@ -172,7 +172,7 @@ impl<'a> Git<'a> {
                 revision: repository.revision.clone(),
                 commit,
                 path: repository.path.clone(),
-                in_place_of: String::new(),
+                ..Recorded::default()
             },
             held,
         })
@@ -410,10 +410,13 @@ impl<'a> Revisions<'a> {
             reason: format!("{top} has no revision `{revision}`"),
             ..failed
         })?;
+        let commit = last_line(&commit).to_owned();
+        let made = git.local(folder, &["show", "--no-patch", "--format=%ct", &commit])?;
         let recorded = Recorded {
             git: top.clone(),
             revision: revision.to_owned(),
-            commit: last_line(&commit).to_owned(),
+            commit,
+            committed_unix_s: last_line(&made).parse().unwrap_or(0),
             ..Recorded::default()
         };
         let mut hash = Sha256::new();

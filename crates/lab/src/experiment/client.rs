@@ -196,6 +196,7 @@ pub fn read_workload(
         rows: Vec::new(),
         counter: None,
         find_max: None,
+        rest: None,
     })
 }
 

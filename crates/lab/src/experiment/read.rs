@@ -69,6 +69,8 @@ pub const VISITS: RangeInclusive<Nanos> = Nanos::from_millis(50)..=Nanos::from_s
 /// Lengths of a warm-up.
 pub const WARMUP: RangeInclusive<Nanos> = Nanos::ZERO..=Nanos::from_secs(3_600);
 const TIMEOUT: RangeInclusive<Nanos> = Nanos::from_millis(1)..=Nanos::from_secs(600);
+/// How long a server may be left alone before one request.
+const REST: RangeInclusive<Nanos> = Nanos::from_millis(100)..=Nanos::from_secs(600);
 /// Blocks that an experiment, or `--blocks`, may ask for.
 pub const BLOCKS: RangeInclusive<u64> = 1..=1_000;
 /// What a run may be given to spend.
@@ -430,6 +432,7 @@ fn read_workload(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Workload
     let find_max = find_max::read(&mut table, p);
     let no_steps = (!table.has("scenario")).then_some(NO_STEPS_IN_REQUESTS);
     let require = require::read(&mut table, no_steps, p);
+    let rest = read_rest(&mut table, p);
     if find_max.is_some() && !require.is_empty() {
         let message = "`require` cannot go with `find_max`, whose objective is what is required";
         p.note(Diagnosis::new(table.span_of("require"), message));
@@ -466,7 +469,19 @@ fn read_workload(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Workload
         rows,
         counter,
         find_max,
+        rest,
     })
+}
+
+/// After a rest one request is timed, and the steps of a scenario are several.
+fn read_rest(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<Nanos> {
+    let rest = table.duration("rest", REST, p);
+    if rest.is_some() && table.has("scenario") {
+        let message = "`rest` cannot go with `scenario`: it is one request that is timed after it";
+        let help = "ask for it in a workload with a `request`";
+        p.note(Diagnosis::new(table.span_of("rest"), message).help(help));
+    }
+    rest
 }
 
 /// What is right of an answer; of those to a scenario's steps its file says it, and 0 stands for the status.

@@ -164,7 +164,7 @@ fn kept(word: &Spanned<String>, p: &mut Problems) -> Option<Ended> {
 
 /// Keys of requests to servers in a workload of programs or clients.
 pub fn refuse_without_request(table: &mut Fields<'_, '_>, p: &mut Problems) {
-    for key in ["rows", "counter"] {
+    for key in ["rows", "counter", "rest"] {
         if let Some(value) = table.value(key) {
             let message = format!("`{key}` is for a workload with a `request`");
             p.note(Diagnosis::new(value.span(), message));

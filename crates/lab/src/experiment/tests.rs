@@ -93,7 +93,7 @@ fn the_documented_file_parses_whole() {
         (&over.workload, over.metric),
         (&first.workload, first.metric)
     );
-    assert_eq!(claims[3].why_not, "no cell has its first request by itself");
+    assert_eq!(claims[3].why_not, "no cell is of 200 requests");
 }
 
 /// What is said of others changes nothing that is measured, and so not the name of what is.

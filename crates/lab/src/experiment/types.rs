@@ -188,6 +188,17 @@ pub struct SubjectEntry {
     pub output: Option<String>,
 }
 
+impl SubjectEntry {
+    /// The id that its subject has, where no file need be read for it: its `name`, or else its `ref` as it was written.
+    fn known_as(&self) -> Option<&str> {
+        let named = self.name.as_ref().map(|name| name.get_ref().as_str());
+        named.or(match &self.from {
+            From::Ref(reference) => Some(reference.get_ref().as_str()),
+            From::Command(_) | From::Url(_) => None,
+        })
+    }
+}
+
 /// What a `[[subject]]` names.
 #[derive(Clone, Debug, PartialEq)]
 pub enum From {
@@ -240,6 +251,8 @@ pub struct Workload {
     pub counter: Option<Counter>,
     /// The objective whose highest rate is looked for.
     pub find_max: Option<Search>,
+    /// How long nothing is asked of a server before one request is, which is timed.
+    pub rest: Option<Nanos>,
 }
 
 /// What a workload sends where that is not one request alone.
@@ -376,6 +389,27 @@ impl Experiment {
             backings,
             fronts,
         }
+    }
+
+    /// Takes the subject of this id at a revision, whatever the file says.
+    ///
+    /// # Errors
+    /// There is none, or it is none of a `ref`: a sentence.
+    pub fn take_at(&mut self, subject: &str, revision: &str) -> Result<(), String> {
+        let known = |entry: &&mut SubjectEntry| entry.known_as() == Some(subject);
+        let Some(entry) = self.subjects.iter_mut().find(known) else {
+            let there = self.subjects.iter().filter_map(SubjectEntry::known_as);
+            let there: Vec<&str> = there.collect();
+            let there = there.join(", ");
+            return Err(format!(
+                "the experiment has no subject `{subject}`; it has {there}"
+            ));
+        };
+        let From::Ref(reference) = &entry.from else {
+            return Err("a `cmd` or `url` has no revision".to_owned());
+        };
+        entry.revision = Some(Spanned::new(reference.span(), revision.to_owned()));
+        Ok(())
     }
 
     /// Problems that were found after parsing, shown in this file.

@@ -91,6 +91,7 @@ pub fn read_workload(
         rows: Vec::new(),
         counter: None,
         find_max: None,
+        rest: None,
     })
 }
 

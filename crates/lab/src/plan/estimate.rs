@@ -108,7 +108,8 @@ pub fn estimate(plan: &Plan, per_trial: Nanos, all: Beside) -> Nanos {
         let around = &cell.around;
         let instances = u64::from(around.instances.saturating_sub(1));
         let services = around.backings.len() as u64 + u64::from(around.front.is_some());
-        per_trial * (1 + again) + PROCESS * (instances + services)
+        let rest = workload.map_or(Nanos::ZERO, |workload| Nanos(workload.rest_ns));
+        rest + per_trial * (1 + again) + PROCESS * (instances + services)
     };
     let block = plan
         .cells

@@ -401,6 +401,7 @@ fn planned_workloads(
             find_max: workload
                 .find_max
                 .map(|asked| planned_search(asked, duration, options)),
+            rest_ns: workload.rest.map_or(0, |rest| rest.0),
         });
     }
     planned

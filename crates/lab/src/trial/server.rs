@@ -22,8 +22,7 @@ use std::rc::Rc;
 use prony_base::{Instant, Nanos, clock};
 use prony_engine::Handle;
 use prony_record::{
-    CheckResult, CounterReport, Ended, Histogram, Isolation, Phase, PlannedCounter, Role, Source,
-    Trial,
+    CounterReport, Ended, Histogram, Isolation, Phase, PlannedCounter, Role, Source, Trial,
 };
 use prony_runtime::services::Definition;
 use prony_wire::Method;
@@ -41,6 +40,7 @@ use crate::network::Network;
 use crate::sample::machine;
 use crate::sample::parse::CoreTimes;
 use crate::supervise::{Generator, Interrupt, Report, TrialOrder, Turns};
+use crate::verify::Verified;
 use crate::{launch, sending, verify, walk};
 
 /// How long before the window the memory marks are reset, and before its end the last sample is taken.
@@ -124,6 +124,7 @@ impl<'a> Running<'a> {
         if self.context.order.check_only {
             return Ok(());
         }
+        self.rest(&places).await?;
         self.counter_before(&places).await?;
         self.lifecycle.enter(Phase::WarmUp);
         if self.context.order.in_turns {
@@ -162,7 +163,8 @@ impl<'a> Running<'a> {
         let order = &self.context.order;
         let several = places.entries().len() > 1;
         for (number, place) in places.entries().iter().enumerate() {
-            let checks = checked(order, place, number).map_err(Halt::Failed)?;
+            let verified = verified(order, place, number).map_err(Halt::Failed)?;
+            let checks = verified.checks;
             let failed = verify::failed_must(&checks);
             let said = [verify::REQUESTS, walk::STEPS];
             let extent = checks.iter().find(|check| said.contains(&&*check.name));
@@ -174,6 +176,10 @@ impl<'a> Running<'a> {
             if number == 0 || failed.is_some() {
                 self.context.trial.borrow_mut().verification = checks;
             }
+            if let Some(Nanos(first)) = verified.first {
+                let recorded = &mut self.context.trial.borrow_mut().first_answer_ns;
+                *recorded = (*recorded).max(Some(first));
+            }
             self.lifecycle.children.collect();
             self.participants.lives("its answers were checked")?;
             match failed {
@@ -183,6 +189,29 @@ impl<'a> Running<'a> {
                 Some(failed) => return Err(Halt::Failed(failed)),
                 None => {}
             }
+        }
+        Ok(())
+    }
+
+    /// Leaves the servers alone as long as the workload says, and then times one request to each; the record has the slowest.
+    async fn rest(&self, places: &Places) -> Result<(), Halt> {
+        let order = &self.context.order;
+        if order.workload.rest_ns == 0 {
+            return Ok(());
+        }
+        let sleeping = self.context.handle.sleep(Nanos(order.workload.rest_ns));
+        let living = self.participants.while_alive("its rest was over", sleeping);
+        self.context.unless_interrupted(living).await??;
+        for place in places.entries() {
+            let sent = sending::of(&order.workload, &place.authority, order.seed);
+            let sent = sent.map_err(Halt::Failed)?;
+            let took = verify::time_one(&subject_of(order, place, &sent), order.seed);
+            let Nanos(took) = took.map_err(|why| {
+                let rest = Nanos(order.workload.rest_ns);
+                Halt::Failed(format!("no answer after a rest of {rest}: {why}"))
+            })?;
+            let recorded = &mut self.context.trial.borrow_mut().after_rest_ns;
+            *recorded = (*recorded).max(Some(took));
         }
         Ok(())
     }
@@ -427,22 +456,30 @@ impl<'a> Running<'a> {
 }
 
 /// Checks the answers of one of the servers that the load goes to, by its number among them.
-fn checked(order: &TrialOrder, place: &Place, number: usize) -> Result<Vec<CheckResult>, String> {
+fn verified(order: &TrialOrder, place: &Place, number: usize) -> Result<Verified, String> {
     let source = order.workload.source.as_ref();
     if let Some(scenario) = source.and_then(|source| source.scenario.as_ref()) {
         let load = generator::spec(order, place, &[])?;
         let before = (number * scenario.flows.len()) as u64;
         let timeout = verify::answer_timeout(&order.workload);
-        return Ok(walk::walk(&load, scenario, before, timeout));
+        let checks = walk::walk(&load, scenario, before, timeout);
+        return Ok(Verified::of(checks));
     }
     let sent = sending::of(&order.workload, &place.authority, order.seed)?;
-    let subject = verify::Subject {
+    Ok(verify::verify(&subject_of(order, place, &sent), order.seed))
+}
+
+fn subject_of<'a>(
+    order: &'a TrialOrder,
+    place: &'a Place,
+    sent: &'a sending::SentSource,
+) -> verify::Subject<'a> {
+    verify::Subject {
         workload: &order.workload,
-        sent: &sent,
+        sent,
         to: place.destination(),
         is_http2: Spoken::of(&order.cell).is_http2,
-    };
-    Ok(verify::verify(&subject, order.seed))
+    }
 }
 
 /// Requests the counter of one instance.

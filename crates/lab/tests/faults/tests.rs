@@ -32,6 +32,10 @@ pub fn all() -> ExitCode {
             a_good_subject_is_measured_whole,
         );
         add(
+            "the_first_request_and_one_after_a_rest_are_timed",
+            the_first_request_and_one_after_a_rest_are_timed,
+        );
+        add(
             "faults_are_recorded_and_the_run_goes_on",
             faults_are_recorded_and_the_run_goes_on,
         );
@@ -301,6 +305,7 @@ fn a_good_subject_is_measured_whole(isolation: Isolation) {
     let starting = starting.filter(|span| [Phase::Start, Phase::Ready].contains(&span.phase));
     let starting: u64 = starting.map(|span| span.length_ns).sum();
     assert!(trial.ready_ns.is_some_and(|ns| ns > 0 && ns <= starting));
+    assert!(trial.first_answer_ns.is_some_and(|ns| ns > 0) && trial.after_rest_ns.is_none());
     assert_eq!(
         trial.isolation.process_namespace,
         isolation.contains(&"processes")
@@ -339,6 +344,24 @@ fn the_sampler_keeps_to_the_labs_core_and_the_generator_to_its_own(isolation: Is
     let log = logs.find(is_generators).expect("the generator's log");
     let said = std::fs::read_to_string(log).expect("what it said");
     assert_eq!(said.lines().next(), Some("generator on 1, sampler on 0"));
+}
+
+fn the_first_request_and_one_after_a_rest_are_timed(isolation: Isolation) {
+    let fixture = Fixture::new(isolation);
+    let mut plan = plan(vec![subject("warms-up", &[])], 1, 300);
+    plan.workloads[0].rest_ns = 300_000_000;
+    let run = fixture.run(&plan, &[]);
+    let trial = only(&run, "warms-up");
+    assert_eq!(trial.outcome, Outcome::Measured, "{trial:#?}");
+    let (first, rested) = (trial.first_answer_ns, trial.after_rest_ns);
+    assert!(first.is_some_and(|ns| ns >= 40_000_000), "{first:?}");
+    assert!(rested.is_some_and(|ns| ns >= 80_000_000), "{rested:?}");
+    let checking = trial.phases.iter().find(|span| span.phase == Phase::Verify);
+    let checking = checking.expect("it was checked").length_ns;
+    assert!(
+        checking >= 300_000_000 + first.unwrap_or(0) + rested.unwrap_or(0),
+        "{checking}"
+    );
 }
 
 fn faults_are_recorded_and_the_run_goes_on(isolation: Isolation) {

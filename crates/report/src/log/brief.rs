@@ -10,9 +10,9 @@ pub fn brief(history: &History) -> String {
     let row = |account: &Account| {
         let entry = &account.entry;
         [
-            numbers::moment(entry.started_unix_ms),
+            numbers::moment(entry.moment_unix_ms()),
             clean(&entry.run),
-            clean(&page::code_words(entry.code.as_ref())),
+            clean(&page::state_words(entry)),
             page::verdict_words(entry),
             clean(&page::since_words(account)),
         ]

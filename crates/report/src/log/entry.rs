@@ -96,6 +96,9 @@ pub struct Entry {
     pub unfinished: bool,
     /// State of the code around the experiment.
     pub code: Option<CodeState>,
+    /// The subject that was measured as it was at another revision of this code, where there is one; of several the newest.
+    #[serde(default)]
+    pub revised: Option<Revised>,
     /// Version of Prony and its commit.
     pub prony: String,
     /// The subjects and the line that each printed of its version.
@@ -114,6 +117,19 @@ pub struct Entry {
     pub findings: Vec<Found>,
     /// What was not run: what, why, and what would change it.
     pub not_run: Vec<(String, String, String)>,
+}
+
+/// A subject at another revision.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Revised {
+    /// Its id.
+    pub subject: String,
+    /// The revision, as it was asked for.
+    pub revision: String,
+    /// Its commit.
+    pub commit: String,
+    /// When that was made, milliseconds since the Unix epoch.
+    pub committed_unix_ms: u64,
 }
 
 /// One workload of a run.
@@ -255,6 +271,7 @@ impl Entry {
             gone: false,
             unfinished: done < planned && !computed.cells.iter().any(failed),
             code: environment.code.clone(),
+            revised: revised(&run.plan),
             prony: format!("{}{commit}", environment.prony_version),
             subjects: subjects(&run.plan),
             settings: settings(&run.plan),
@@ -270,6 +287,13 @@ impl Entry {
                 .map(|not| (not.what.clone(), not.reason.clone(), not.remedy.clone()))
                 .collect(),
         }
+    }
+
+    /// Where it stands in the log, milliseconds since the Unix epoch: when what it is of was committed, where it is of a revision, else
+    /// when it was measured.
+    pub fn moment_unix_ms(&self) -> u64 {
+        let revised = self.revised.as_ref();
+        revised.map_or(self.started_unix_ms, |revised| revised.committed_unix_ms)
     }
 
     /// Every cell of every workload.
@@ -327,6 +351,21 @@ fn id(started_unix_ms: u64, name: &str) -> String {
 /// The first digits of a commit or a digest.
 pub fn digits(text: &str) -> &str {
     text.get(..DIGITS).unwrap_or(text)
+}
+
+fn revised(plan: &Plan) -> Option<Revised> {
+    let of = |subject: &PlannedSubject| {
+        let of_it = subject.repositories.iter();
+        let newest = of_it.max_by_key(|state| state.committed_unix_s)?;
+        (newest.committed_unix_s > 0).then(|| Revised {
+            subject: subject.id.clone(),
+            revision: newest.revision.clone(),
+            commit: newest.commit.clone(),
+            committed_unix_ms: newest.committed_unix_s.saturating_mul(1000),
+        })
+    };
+    let all = plan.subjects.iter().filter_map(of);
+    all.max_by_key(|revised| revised.committed_unix_ms)
 }
 
 fn subjects(plan: &Plan) -> Vec<Pair> {

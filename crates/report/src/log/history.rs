@@ -112,7 +112,10 @@ impl Account {
 /// Compares `entries`, in whichever order they come.
 pub fn history(entries: &[Entry]) -> History {
     let mut entries: Vec<Entry> = entries.to_vec();
-    entries.sort_by(|a, b| (a.started_unix_ms, &a.id).cmp(&(b.started_unix_ms, &b.id)));
+    entries.sort_by_cached_key(|entry| {
+        let (stands, measured) = (entry.moment_unix_ms(), entry.started_unix_ms);
+        (stands, measured, entry.id.clone())
+    });
     told_apart(&mut entries);
     let sorted: Vec<&Entry> = entries.iter().collect();
     let accounts = (0..sorted.len()).map(|at| account(&sorted[..at], sorted[at]));

@@ -29,6 +29,6 @@ mod workload;
 pub use bars::{Bar, Bars, bars};
 pub use brief::brief;
 pub use document::{Damaged, Region, Written, written};
-pub use entry::{CellEntry, Drawn, ENTRY_SCHEMA, Entry, Found, Latency, Pair, Section};
+pub use entry::{CellEntry, Drawn, ENTRY_SCHEMA, Entry, Found, Latency, Pair, Revised, Section};
 pub use history::{Account, Change, Difference, History, Unlike, history};
 pub use page::{pictures, regions};

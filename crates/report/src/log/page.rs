@@ -7,7 +7,7 @@ use prony_record::CodeState;
 use prony_stats::{CHANGE_SESSIONS_MIN, Conclusion, SESSION_DEGREES_MIN};
 
 use super::document::{OVERVIEW, Region};
-use super::entry::{Entry, Found, Pair, Section, digits};
+use super::entry::{Entry, Found, Pair, Revised, Section, digits};
 use super::history::{Account, Difference, History, Unlike};
 use super::workload;
 use crate::escape::{markdown, markdown_code};
@@ -66,7 +66,7 @@ fn names(sections: &[Section]) -> Vec<String> {
 }
 
 fn title(entry: &Entry) -> String {
-    let moment = numbers::moment(entry.started_unix_ms);
+    let moment = numbers::moment(entry.moment_unix_ms());
     format!("{moment}: {}", entry.run)
 }
 
@@ -170,7 +170,7 @@ fn overview(history: &History, folder: &str) -> String {
         let heading = title(entry);
         vec![
             format!("[{}](#{})", markdown(&heading), anchor(&heading)),
-            markdown(&code_words(entry.code.as_ref())),
+            markdown(&state_words(entry)),
             measured_briefly(entry),
             markdown(&since_words(account)),
         ]
@@ -236,8 +236,16 @@ fn measured_briefly(entry: &Entry) -> String {
     text
 }
 
+/// The revision that was measured, or else the code around the experiment.
+pub fn state_words(entry: &Entry) -> String {
+    match &entry.revised {
+        Some(revised) => digits(&revised.commit).to_owned(),
+        None => code_words(entry.code.as_ref()),
+    }
+}
+
 /// `3128add0c0ff`, with what was changed and not committed.
-pub fn code_words(code: Option<&CodeState>) -> String {
+fn code_words(code: Option<&CodeState>) -> String {
     match code {
         None => "no git".to_owned(),
         Some(code) if code.changes_sha256.is_empty() => digits(&code.commit).to_owned(),
@@ -359,6 +367,20 @@ fn cell_words(workload: &str, label: &str, connections: u32) -> String {
     }
 }
 
+/// `python/prony-wsgi as it was at 3128add0c0ff (v1.2); measured 2026-11-25 22:10 UTC`
+fn revision_line(entry: &Entry, revised: &Revised) -> String {
+    let named = match revised.commit.starts_with(&revised.revision) {
+        true => String::new(),
+        false => format!(" ({})", markdown(&revised.revision)),
+    };
+    format!(
+        "{} as it was at {}{named}; measured {}",
+        markdown(&revised.subject),
+        markdown_code(digits(&revised.commit)),
+        numbers::moment(entry.started_unix_ms)
+    )
+}
+
 fn head(account: &Account) -> String {
     let entry = &account.entry;
     let mut text = format!("## {}\n\n", markdown(&title(entry)));
@@ -366,6 +388,9 @@ fn head(account: &Account) -> String {
         text.push_str(&format!("* **{name}:** {value}\n"));
     };
     add("Code", code_line(entry.code.as_ref()));
+    if let Some(revised) = &entry.revised {
+        add("Revision", revision_line(entry, revised));
+    }
     add("Prony", markdown(&entry.prony));
     let version = |pair: &Pair| format!("{} ({})", markdown(&pair.name), markdown(&pair.value));
     let versions: Vec<String> = entry.subjects.iter().map(version).collect();

@@ -44,11 +44,15 @@ impl Metric {
     pub const CPU: Metric = cpu::SUBJECT;
     /// Time from the start of the subject's process until its ready sign.
     pub const READY: Metric = start::READY;
+    /// Time of the first request after that.
+    pub const FIRST: Metric = start::FIRST;
+    /// Time of a request after a rest.
+    pub const AFTER_REST: Metric = start::AFTER_REST;
     /// Peak resident memory of the subject.
     pub const MEMORY: Metric = memory::PEAK;
 
     /// All of them, in the order of tables and columns.
-    pub const ALL: [Metric; 14] = [
+    pub const ALL: [Metric; 16] = [
         rate::RATE,
         latency::MEAN,
         latency::DEVIATION,
@@ -63,6 +67,8 @@ impl Metric {
         memory::PEAK,
         rate::RECEIVED,
         start::READY,
+        start::FIRST,
+        start::AFTER_REST,
     ];
 
     /// The one with this key.

@@ -92,8 +92,9 @@ fn of_all(works: &[OfWork<'_>]) -> Option<Point> {
                 name,
                 ratio,
                 beside,
+                untold,
                 ..
-            } => {
+            } if untold.is_empty() => {
                 push_under(&mut by_name, name.as_str(), (work.title.as_str(), *ratio));
                 if !beside.is_empty() {
                     overlapping.push(format!("“{}”", work.title));

@@ -43,7 +43,10 @@ impl<'a> Context<'a> {
                 let figure = cell.program.as_ref().and_then(|p| p.elapsed_ns);
                 let path = "program.elapsed_ns.median";
                 let elapsed = Entry::figure(path, median(figure), numbers::time);
-                let elapsed = with_ends(elapsed, figure, numbers::times);
+                let mut elapsed = with_ends(elapsed, figure, numbers::times);
+                if figure.is_some_and(|of| table::is_of_two_groups(of.is_interval(), of.blocks)) {
+                    elapsed.remark = "range of two groups";
+                }
                 self.notes.on(cell, ON_ELAPSED, elapsed)
             })
             .figure(detail(column(rate_title(&programs), "", true)), |cell| {

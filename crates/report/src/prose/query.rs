@@ -15,7 +15,7 @@ use crate::escape;
 use crate::numbers;
 
 /// Short names, and what they stand for in a cell.
-const SHORT: [(&str, &str); 14] = [
+const SHORT: [(&str, &str); 16] = [
     ("rate", "rate_per_s"),
     ("p50", "latency_ns.p50"),
     ("p90", "latency_ns.p90"),
@@ -26,6 +26,8 @@ const SHORT: [(&str, &str); 14] = [
     ("cpu_generator", "cpu_generator_ns"),
     ("memory", "memory_peak_bytes"),
     ("ready", "ready_ns"),
+    ("first", "first_answer_ns"),
+    ("after-rest", "after_rest_ns"),
     ("blocks", "rate_per_s.blocks"),
     ("ratio.p50", "ratios.p50"),
     ("ratio.p99", "ratios.p99"),

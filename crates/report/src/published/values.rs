@@ -28,6 +28,11 @@ pub fn by_block(run: &Run, case: &Case<'_>, metric: CellMetric) -> Vec<(u32, f64
 }
 
 fn of_server(trial: &Trial, metric: CellMetric) -> Option<f64> {
+    match metric {
+        CellMetric::First => return Some(measure::first_answer(trial)?.0),
+        CellMetric::AfterRest => return Some(measure::after_rest(trial)?.0),
+        _ => {}
+    }
     let load = trial.load.as_ref()?;
     match metric {
         CellMetric::MeanLatency => mean(load),

@@ -222,6 +222,8 @@ fn metric(metric: CellMetric) -> &'static str {
         CellMetric::P50 => "p50",
         CellMetric::P99 => "p99",
         CellMetric::MeanLatency => "mean latency",
+        CellMetric::First => "first request",
+        CellMetric::AfterRest => "request after a rest",
         CellMetric::Cpu => "CPU time",
         CellMetric::Elapsed => "time",
         CellMetric::Wall => "time from start to end",
