@@ -9,6 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
+use prony_lab::build::KEPT;
 use prony_lab::diagnosis::nearest;
 use prony_lab::subject;
 
@@ -23,6 +24,8 @@ pub struct Home {
     pub cache: PathBuf,
     /// The running binary.
     pub prony: PathBuf,
+    /// Builds of one subject that are kept.
+    pub builds_kept: usize,
     /// Keeps what was unpacked; `None`: the folders are a checkout's.
     copy: Option<Arc<File>>,
 }
@@ -79,6 +82,7 @@ impl Home {
             subjects,
             cache,
             prony,
+            builds_kept: KEPT,
             copy: None,
         }
     }

@@ -90,6 +90,7 @@ fn whole(words: &RunWords, course: &Course, streams: &mut Streams<'_>) -> anyhow
         cache: &home.cache,
         originals: originals.as_deref(),
         prony: &home.prony,
+        kept: home.builds_kept,
         cancel: &interrupted,
     };
     let revisions = Revisions::new(&context, &launcher);

@@ -405,6 +405,16 @@ fn revisions_are_measured_and_stand_in_the_order_of_their_commits() {
     );
     assert!(log.contains("## 2026-01-02 00:00 UTC: tiny-v2-1"), "{log}");
 
+    // What lies in the folder now is not what was measured.
+    let bundle = prony(&folder, &["bundle", "runs/tiny-v1-1", "--out", "v1.prony"]);
+    let said = text(&bundle.stdout) + &text(&bundle.stderr);
+    assert_eq!(bundle.status.code(), Some(0), "{said}");
+    assert!(
+        said.contains("any/tiny was measured as it was at v1"),
+        "{said}"
+    );
+    assert!(said.contains("sources: not packed"), "{said}");
+
     for (revisions, said) in [
         ("./servers/tiny@v9", "has no revision `v9`"),
         (

@@ -43,6 +43,7 @@ use crate::subject::{Build, Subject};
 use crate::sums::HexOf;
 pub use job::{BuildContext, CommandSpec, Failed, Finished, LaunchError, Launcher};
 use job::{interrupted, part, plain_name, quote, tail, temporary};
+pub use shelf::KEPT;
 use shelf::{Held, Shelf};
 use source::{Fetched, Git};
 
@@ -145,7 +146,7 @@ fn build_or_fail(
     job.dir = job.shelf.root.join(&stem);
     let held = job.built(plan, &stem, &sources)?;
     let version = job.version()?;
-    job.shelf.remove_old(&job.prefix(), &stem);
+    job.shelf.remove_old(&job.prefix(), &stem, job.context.kept);
     Ok(Ready {
         dir: job.dir.display().to_string(),
         root_dir,

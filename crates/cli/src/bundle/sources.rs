@@ -73,6 +73,13 @@ pub fn of(words: &BundleWords, plan: &Plan, environment: &Environment) -> anyhow
         found.state = "not packed".to_owned();
         return Ok(found);
     }
+    if let Some((subject, revision)) = revised(plan) {
+        found.state = "not packed".to_owned();
+        found.notes.push(format!(
+            "{subject} was measured as it was at {revision}, which its repository has: the bundle can be verified and rendered, and not reproduced"
+        ));
+        return Ok(found);
+    }
     let origin = Origin::new(path.display().to_string(), &folder);
     let experiment = Experiment::parse(&text, &origin)
         .map_err(|wrong| anyhow::anyhow!("{}", wrong.render(false)))?;
@@ -97,6 +104,15 @@ pub fn of(words: &BundleWords, plan: &Plan, environment: &Environment) -> anyhow
     found.files.extend(files.into_values());
     found.state = state(environment, &path);
     Ok(found)
+}
+
+/// A subject that was taken at another revision of the repository around it, and that.
+fn revised(plan: &Plan) -> Option<(&str, &str)> {
+    plan::processes(plan).find_map(|subject| {
+        let mut states = subject.repositories.iter();
+        let state = states.find(|state| state.committed_unix_s > 0)?;
+        Some((subject.id.as_str(), state.revision.as_str()))
+    })
 }
 
 /// The files that say what is sent: of requests, of scenarios, of bodies, of data.

@@ -6,8 +6,11 @@
 use std::io;
 
 use prony_record::layout;
+use prony_report::log::Entry;
 
 use super::words::{LogWords, SubjectRevisions};
+use crate::home::Home;
+use crate::report;
 use crate::run;
 use crate::run::words::{RunWords, SubjectRevision};
 use crate::{Ending, Streams};
@@ -23,14 +26,27 @@ pub fn measure(
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Option<Ending>> {
     let rounds = words.rounds;
+    let mut home = Home::find(streams.err)?;
+    // The next round comes back to each.
+    home.builds_kept = home.builds_kept.max(asked.revisions.len());
     for round in 1..=rounds {
         for revision in &asked.revisions {
             let one = SubjectRevision {
                 subject: asked.subject.clone(),
                 revision: revision.clone(),
             };
+            let run_words = RunWords {
+                home: Some(home.clone()),
+                ..of_one(words, one.clone(), round)
+            };
+            if is_whole(&run_words) {
+                writeln!(
+                    streams.err,
+                    "prony: round {round} of {rounds}: {one}: is there"
+                )?;
+                continue;
+            }
             writeln!(streams.err, "prony: round {round} of {rounds}: {one}")?;
-            let run_words = of_one(words, one, round);
             // What it answers stands in its directory; what is asked for here is the log.
             let ending = run::run(
                 &run_words,
@@ -64,6 +80,15 @@ fn of_one(words: &LogWords, one: SubjectRevision, round: u32) -> RunWords {
         out: (!is_there).then_some(dir),
         ..RunWords::of(words.experiment.clone())
     }
+}
+
+/// Whether the directory has a run by the same words of which every trial has ended: nothing need be built for that.
+fn is_whole(words: &RunWords) -> bool {
+    let read = words.resume.as_ref().map(|dir| report::read(dir));
+    let Some(Ok((run, _))) = read else {
+        return false;
+    };
+    run.plan.command == words.command() && !Entry::of(&run, "").unfinished
 }
 
 /// A revision as a part of a directory's name: `feature/x~2` is `feature-x-2`.

@@ -40,6 +40,7 @@ pub fn build(
         cache: &home.cache,
         originals: originals.as_deref(),
         prony: &home.prony,
+        kept: home.builds_kept,
         cancel: interrupted,
     };
     let all = plan::processes(&plan);

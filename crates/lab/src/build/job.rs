@@ -91,6 +91,8 @@ pub struct BuildContext<'a> {
     pub originals: Option<&'a Path>,
     /// The prony binary, for `{prony}`.
     pub prony: &'a Path,
+    /// Builds of one subject, and work trees of one repository, that are kept: [`super::KEPT`], or more for who comes back to older ones.
+    pub kept: usize,
     /// Set when the run is interrupted.
     pub cancel: &'a AtomicBool,
 }

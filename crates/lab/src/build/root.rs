@@ -20,7 +20,7 @@ use sha2::{Digest as _, Sha256};
 use super::job::{
     BuildContext, CommandSpec, Failed, Finished, Launcher, interrupted, part, quote, tail,
 };
-use super::shelf::{Held, Shelf};
+use super::shelf::{Held, KEPT, Shelf};
 use crate::root::INSIDE;
 use crate::subject::RootFs;
 use crate::sums::HexOf;
@@ -76,7 +76,7 @@ pub(super) fn made(
             _ => Err(failed(tail(&log).join(" | "))),
         }
     })?;
-    shelf.remove_old(&prefix, &stem);
+    shelf.remove_old(&prefix, &stem, KEPT);
     Ok(held)
 }
 

@@ -22,8 +22,8 @@ use std::time::{Duration, SystemTime};
 
 use super::job::{Failed, interrupted};
 
-/// Folders of one name that are kept.
-pub(super) const KEPT: usize = 2;
+/// Folders of one name that are kept, unless more are asked for.
+pub const KEPT: usize = 2;
 /// How often a lock that another Prony holds is tried again.
 const LOCK_RETRY: Duration = Duration::from_millis(200);
 pub(super) const MARKER: &str = ".done";
@@ -124,9 +124,9 @@ impl<'a> Shelf<'a> {
         }
     }
 
-    /// Removes the folders of `prefix` but for `current`, the newest beside it and those in use. What cannot be removed
-    /// stays: a full cache is no reason to stop.
-    pub(super) fn remove_old(&self, prefix: &str, current: &str) {
+    /// Removes the folders of `prefix` but for `current`, the newest beside it, `kept` in all, and those in use. What cannot be
+    /// removed stays: a full cache is no reason to stop.
+    pub(super) fn remove_old(&self, prefix: &str, current: &str, kept: usize) {
         let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
         let mut there: Vec<(SystemTime, String)> = entries
             .filter_map(|entry| {
@@ -141,7 +141,7 @@ impl<'a> Shelf<'a> {
             .collect();
         there.sort();
         there.reverse();
-        for (_, stem) in there.iter().skip(KEPT - 1) {
+        for (_, stem) in there.iter().skip(kept.max(1) - 1) {
             self.remove(stem);
         }
     }

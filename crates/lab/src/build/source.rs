@@ -165,7 +165,7 @@ impl<'a> Git<'a> {
         if held.cached && !repository.is_by_hash() {
             self.check_tag(repository, &from, &commit, &held.dir)?;
         }
-        self.shelf.remove_old(&prefix, &stem);
+        self.shelf.remove_old(&prefix, &stem, self.context.kept);
         Ok(Fetched {
             recorded: Recorded {
                 git: repository.git.clone(),
@@ -438,7 +438,7 @@ impl<'a> Revisions<'a> {
             )?;
             git.check_tree(&recorded, &tree)
         })?;
-        git.shelf.remove_old(&prefix, &stem);
+        git.shelf.remove_old(&prefix, &stem, self.context.kept);
         let there = held.dir.join(TREE).join(last_line(&below));
         self.held.borrow_mut().push(held);
         Ok((there, recorded))

@@ -73,6 +73,7 @@ struct Fixture {
     cancel: AtomicBool,
     launcher: Plain,
     originals: Option<PathBuf>,
+    kept: usize,
 }
 
 impl Fixture {
@@ -86,6 +87,7 @@ impl Fixture {
             cancel: AtomicBool::new(false),
             launcher: Plain::default(),
             originals: None,
+            kept: KEPT,
         }
     }
 
@@ -113,6 +115,7 @@ impl Fixture {
             cache: &self.cache(),
             originals: self.originals.as_deref(),
             prony: Path::new("/usr/bin/prony"),
+            kept: self.kept,
             cancel: &self.cancel,
         };
         build(subject, &context, &self.launcher)
@@ -310,6 +313,23 @@ fn old_builds_go_but_for_two_and_those_in_use() {
         fixture.ready(&subject);
     }
     assert_eq!(fixture.builds(), KEPT);
+}
+
+#[test]
+fn who_comes_back_to_older_builds_has_them_kept() {
+    let fixture = Fixture {
+        kept: 3,
+        ..Fixture::new()
+    };
+    let file = fixture.dir().join("src/deep/main.c");
+    let subject = fixture.subject(COPY);
+    let dirs = [0, 1, 2, 3].map(|state| {
+        fs::write(&file, format!("state {state}")).unwrap();
+        PathBuf::from(&fixture.ready(&subject).dir)
+    });
+    let is_there = dirs.map(|dir| dir.join(MARKER).exists());
+    assert_eq!(is_there, [false, true, true, true]);
+    assert_eq!(fixture.builds(), 3);
 }
 
 #[test]

@@ -108,6 +108,7 @@ fn built(fixture: &Fixture, subject: &Subject, isolation: Isolation) -> Result<R
         cache: &fixture.folder.join("cache"),
         originals: None,
         prony: &own,
+        kept: prony_lab::build::KEPT,
         cancel: &AtomicBool::new(false),
     };
     match build(subject, &context, &launcher) {

@@ -219,6 +219,7 @@ fn without_git_the_reason_is_git() {
         cache: &upstream.fixture.cache(),
         originals: None,
         prony: Path::new("/usr/bin/prony"),
+        kept: KEPT,
         cancel: &upstream.fixture.cancel,
     };
     let launcher = WithoutGit(&upstream.fixture.launcher);
