@@ -508,7 +508,7 @@ fn what_prose_quotes_of_documents_is_what_they_say() {
     assert_eq!(output.status.code(), Some(0), "{said}");
     for right in [
         "README.md: 16 lines of excerpts are right",
-        "nibiru.md: 14 bound figures are right",
+        "nibiru.md: 10 bound figures are right",
     ] {
         assert!(said.contains(right), "{right}: {said}");
     }
