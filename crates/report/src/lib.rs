@@ -74,6 +74,7 @@ mod ratio;
 mod render;
 pub mod reproduced;
 pub mod required;
+mod rest;
 mod rows;
 mod search;
 mod sections;

@@ -14,6 +14,7 @@ use crate::part::{Part, column, detail, plain, verdict_column, with_ends};
 use crate::plots::{Plot, picture};
 use crate::programs;
 use crate::ratio::RatioFigure;
+use crate::rest;
 use crate::rows;
 use crate::sent::sent;
 use crate::table::{self, Column, Entry, ON_ERRORS, ON_TITLE, Table};
@@ -36,6 +37,7 @@ pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
             pictures: pictures.into(),
             tables: [plain(of_cells(&own, run.plan.reference.as_deref(), notes))]
                 .into_iter()
+                .chain(rest::table(run, &own, name))
                 .chain(users::tables(&own))
                 .chain(threads::table(&records, &own))
                 .collect(),

@@ -34,6 +34,25 @@ fn a_quick_run_of_two_blocks() {
     insta::assert_snapshot!("quick.csv", seen.summary_csv);
 }
 
+#[test]
+fn what_was_asked_before_the_load_has_a_table_where_a_rest_is_asked_for() {
+    let mut run = fixture::quick();
+    let before = rendered("without-a-rest", &run).document_md;
+    assert!(!before.contains("Before the load"), "{before}");
+    run.plan.workloads[0].rest_ns = 10_000_000_000;
+    for (trial, ms) in run.trials.iter_mut().zip(1..) {
+        trial.ready_ns = Some(50_000_000);
+        trial.first_answer_ns = Some(ms * 1_000_000);
+        trial.after_rest_ns = Some(ms * 1_000);
+    }
+    let seen = rendered("rest", &run).document_md;
+    let caption =
+        "**Before the load: the first request after the start, and one after a rest of 10 s**";
+    let table = seen.split(caption).nth(1).expect("a table");
+    let lines: Vec<&str> = table.trim_start().lines().take(3).collect();
+    insta::assert_snapshot!("rest", lines.join("\n"));
+}
+
 /// The sections of figures.
 #[test]
 fn two_rates_of_which_one_is_too_much_for_one_server() {

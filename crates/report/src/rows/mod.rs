@@ -23,6 +23,8 @@ use crate::lists::most;
 use crate::notes::Notes;
 use crate::part::Part;
 use crate::plots::{Picture, Plot, picture};
+use crate::rest;
+use crate::table::Entry;
 use crate::threads;
 use crate::users;
 pub use tables::more_columns;
@@ -51,6 +53,9 @@ pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
                 _ => Vec::new(),
             };
             let mut tables = context.tables(&section, rows);
+            tables.extend(rest::table(run, &rows.cells(), |cell| {
+                Entry::text(cell.label.clone())
+            }));
             tables.extend(users::tables(&rows.cells()));
             tables.extend(threads::table(&records, &rows.cells()));
             let id = format!("r{}", parts.len() + 1);
