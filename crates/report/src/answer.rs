@@ -22,6 +22,7 @@ use crate::programs::{self, across::Across};
 use crate::ratio::RatioFigure;
 use crate::rows;
 use crate::search;
+use crate::sections::by_themselves;
 use crate::table;
 use crate::words::{Point, claim, listed, medians, what_follows};
 
@@ -119,7 +120,14 @@ fn of_servers(run: &Run, cells: &[CellFigures]) -> ServerLines {
     let how = |blocks: usize| {
         let each = numbers::duration(run.plan.duration_ns);
         let turns = run.plan.visits.as_ref().map_or_else(String::new, |of| {
-            format!(", visited in turns of {}", numbers::duration(of.length_ns))
+            let others = match by_themselves(run).len() {
+                0 => String::new(),
+                count => format!(" but for {}", counted(count, "cell")),
+            };
+            format!(
+                ", visited in turns of {}{others}",
+                numbers::duration(of.length_ns)
+            )
         });
         format!("in {} of {each} each{turns}", counted(blocks, "block"))
     };

@@ -2,7 +2,7 @@
 //! repeat it, limits.
 
 use prony_base::counted;
-use prony_record::{Cores, Plan, Source, Trial};
+use prony_record::{Cell, Cores, Plan, Source, Trial};
 use prony_stats::{median, sorted};
 use serde::Serialize;
 
@@ -254,17 +254,23 @@ fn visits(run: &Run) -> String {
             _ => "no".to_owned(),
         },
     );
-    let by_themselves = run.plan.cells.iter().filter(|cell| {
-        let mut own = run.trials.iter().filter(|trial| trial.cell == cell.id);
-        own.any(|trial| {
-            trial.load.is_some() && trial.visits.is_empty() && trial.generator == "prony"
-        })
-    });
-    let ids: Vec<&str> = by_themselves.map(|cell| cell.id.as_str()).collect();
+    let ids = by_themselves(run);
     if !ids.is_empty() {
         text += &format!(" Measured by themselves: {}.", ids.join(", "));
     }
     text
+}
+
+/// Cells that were measured while no other server was alive, of a run that visits servers in turns.
+pub fn by_themselves(run: &Run) -> Vec<&str> {
+    let is_one = |cell: &&Cell| {
+        let mut own = run.trials.iter().filter(|trial| trial.cell == cell.id);
+        own.any(|trial| {
+            trial.load.is_some() && trial.visits.is_empty() && trial.generator == "prony"
+        })
+    };
+    let cells = run.plan.cells.iter().filter(is_one);
+    cells.map(|cell| cell.id.as_str()).collect()
 }
 
 fn visits_of<'a>(trials: impl Iterator<Item = &'a Trial>) -> Vec<usize> {
