@@ -391,6 +391,9 @@ fn one_that_was_visited_and_one_that_was_not_have_no_ratio() {
         trial.visits.clear();
     }
     assert_eq!(ratios(&run), 0);
+    let answer = ", visited in turns of 200 ms but for 1 cell: ";
+    let document = render(&run).document_md;
+    assert!(document.contains(answer), "{answer}: {document}");
 }
 
 #[test]
