@@ -284,23 +284,6 @@ fn what_is_wrong_is_said_and_nothing_is_written() {
     fs::remove_dir_all(&folder).expect("the folder goes");
 }
 
-const REVISED: &str = r#"
-title = "A tiny log"
-
-[run]
-blocks = 1
-duration = "300ms"
-warmup = "20ms"
-
-[[subject]]
-ref = "./servers/tiny"
-
-[[workload]]
-name = "hello"
-request = { path = "/hello" }
-connections = [1]
-"#;
-
 const SERVER: &str = r#"
 name = "tiny"
 language = "any"
@@ -345,7 +328,10 @@ fn two_states(folder: &Path) {
     }
     let now = SERVER.replace("PRONY", PRONY).replace("TAG", "now");
     fs::write(subject.join("subject.toml"), now).expect("a subject");
-    fs::write(folder.join("tiny.toml"), REVISED).expect("an experiment");
+    let (before, after) = TINY.split_once("cmd = ").expect("a command");
+    let (_, after) = after.split_once("name = \"serve\"").expect("its name");
+    let revised = format!("{before}ref = \"./servers/tiny\"{after}");
+    fs::write(folder.join("tiny.toml"), revised).expect("an experiment");
 }
 
 #[test]

@@ -73,10 +73,10 @@ pub fn of(words: &BundleWords, plan: &Plan, environment: &Environment) -> anyhow
         found.state = "not packed".to_owned();
         return Ok(found);
     }
-    if let Some((subject, revision)) = revised(plan) {
+    if let Some(revised) = revised(plan) {
         found.state = "not packed".to_owned();
         found.notes.push(format!(
-            "{subject} was measured as it was at {revision}, which its repository has: the bundle can be verified and rendered, and not reproduced"
+            "{revised}, which its repository has: the bundle can be verified and rendered, and not reproduced"
         ));
         return Ok(found);
     }
@@ -106,13 +106,16 @@ pub fn of(words: &BundleWords, plan: &Plan, environment: &Environment) -> anyhow
     Ok(found)
 }
 
-/// A subject that was taken at another revision of the repository around it, and that.
-fn revised(plan: &Plan) -> Option<(&str, &str)> {
-    plan::processes(plan).find_map(|subject| {
+/// What says that a subject was taken at a revision that its files do not name: of the repository around it, or by `--revision`.
+fn revised(plan: &Plan) -> Option<String> {
+    let around = plan::processes(plan).find_map(|subject| {
         let mut states = subject.repositories.iter();
         let state = states.find(|state| state.committed_unix_s > 0)?;
-        Some((subject.id.as_str(), state.revision.as_str()))
-    })
+        let (id, revision) = (&subject.id, &state.revision);
+        Some(format!("{id} was measured as it was at {revision}"))
+    });
+    let mut words = plan.command.iter().skip_while(|word| *word != "--revision");
+    around.or_else(|| Some(format!("the run took {}", words.nth(1)?)))
 }
 
 /// The files that say what is sent: of requests, of scenarios, of bodies, of data.
