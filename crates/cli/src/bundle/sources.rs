@@ -388,3 +388,22 @@ fn state(environment: &Environment, experiment: &Path) -> String {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_revision_that_no_file_names_is_known_by_the_words_of_the_run() {
+        let said = |words: &[&str]| {
+            let command = words.iter().map(|&word| word.to_owned()).collect();
+            revised(&Plan {
+                command,
+                ..Plan::default()
+            })
+        };
+        assert_eq!(said(&["run", "x.toml", "--quick"]), None);
+        let asked = ["run", "x.toml", "--revision", "cpp/mine@v1.2", "--quick"];
+        assert_eq!(said(&asked).as_deref(), Some("the run took cpp/mine@v1.2"));
+    }
+}
