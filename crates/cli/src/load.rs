@@ -49,6 +49,9 @@ use words::LoadWords;
 /// Length of a run for which neither a length nor a number of requests is given, as in wrk.
 const DURATION: Nanos = Nanos::from_secs(10);
 
+/// Threads where none are asked for and there are connections enough.
+const THREADS: u32 = 2;
+
 /// Runs `prony load`.
 pub fn run(words: &LoadWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
     let (mut spec, notes) = resolve(words)?;
@@ -61,7 +64,7 @@ pub fn run(words: &LoadWords, streams: &mut Streams<'_>) -> anyhow::Result<Endin
     if let Some(count) = words.debug.debug {
         return debug::exchanges(&spec, count, words.allow_failures, streams);
     }
-    if let Some(crowded) = crowded(words.threads) {
+    if let Some(crowded) = crowded(spec.threads) {
         writeln!(streams.err, "prony: {crowded}")?;
     }
     if let Some(objective) = &words.find_max {
@@ -226,11 +229,11 @@ fn write_seconds(
 
 /// The words, checked, with nothing left to default; and what the user has to know of them.
 fn resolve(words: &LoadWords) -> anyhow::Result<(LoadSpec, Vec<String>)> {
-    if words.connections < words.threads {
+    let threads = words.threads.unwrap_or(THREADS.min(words.connections));
+    if words.connections < threads {
         bail!(
-            "{} cannot be shared out over {} threads: give at least as many connections (-c) as threads (-t)",
+            "{} cannot be shared out over {threads} threads: give at least as many connections (-c) as threads (-t)",
             counted(words.connections, "connection"),
-            words.threads
         );
     }
     let requests = sources::resolve(words)?;
@@ -250,7 +253,7 @@ fn resolve(words: &LoadWords) -> anyhow::Result<(LoadSpec, Vec<String>)> {
     let mut spec = LoadSpec {
         target: targets.next().context("a URL has an address")?,
         further: targets.collect(),
-        threads: words.threads,
+        threads,
         connections: words.connections,
         warmup_ns: words.warmup.unwrap_or_default().0,
         duration_ns: if unbounded {

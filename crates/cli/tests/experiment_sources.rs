@@ -251,3 +251,63 @@ fn redirects_are_followed_before_the_load_and_in_it() {
     common::prony(&folder, &RUN);
     assert_eq!(trial(&folder)["outcome"]["kind"], "failed");
 }
+
+/// Every file of a run, with what is in it.
+fn records(folder: &Path) -> Vec<(String, String)> {
+    let entries = fs::read_dir(folder).expect("a folder").flatten();
+    let found = entries.flat_map(|entry| match entry.path() {
+        path if path.is_dir() => records(&path),
+        path => {
+            let text = fs::read(&path).expect("a file");
+            vec![(
+                path.display().to_string(),
+                String::from_utf8_lossy(&text).into_owned(),
+            )]
+        }
+    });
+    found.collect()
+}
+
+#[test]
+fn what_comes_from_the_environment_is_sent_and_is_in_no_record() {
+    let folder = common::folder("sources-secret");
+    let (url, heads) = server();
+    let path = "/a?key={env:SOURCES_KEY}";
+    fs::write(folder.join("r.txt"), format!("{path}\n/b\n")).expect("it is written");
+    let step = format!("[[step]]\nname = \"one\"\npath = \"{path}\"\n");
+    fs::write(folder.join("s.toml"), step).expect("it is written");
+    let list = format!("requests = [{{ path = \"{path}\" }}, {{ path = \"/b\" }}]");
+    let file = "requests_file = \"r.txt\"".to_owned();
+    let users = "scenario = \"s.toml\"".to_owned();
+    // With an answer that is not the one expected, the message names the request.
+    let wrong = [&list, &file].map(|of| format!("{of}\nexpect = {{ status = 201 }}"));
+    for (workload, kind) in [
+        (&list, "measured"),
+        (&file, "measured"),
+        (&users, "measured"),
+        (&wrong[0], "failed"),
+        (&wrong[1], "failed"),
+    ] {
+        experiment(&folder, &url, workload);
+        let mut command = common::command(&folder, &RUN);
+        command.env("SOURCES_KEY", "sesame77");
+        command.env("PRONY_PASS_ENV", "SOURCES_KEY");
+        let output = command.output().expect("prony runs");
+        let said = common::text(&output.stdout) + &common::text(&output.stderr);
+        let ended = trial(&folder);
+        assert_eq!(ended["outcome"]["kind"], kind, "{said}{ended}");
+        let heads = std::mem::take(&mut *heads.lock().expect("no panic"));
+        let is_sent = |head: &String| head.starts_with("GET /a?key=sesame77 ");
+        assert!(heads.iter().any(is_sent), "{workload}: {heads:?}");
+        assert!(!said.contains("sesame77"), "{workload}: {said}");
+        for (name, text) in records(&folder.join("out")) {
+            assert!(!text.contains("sesame77"), "{workload}: {name}: {text}");
+        }
+        if kind == "failed" {
+            let why = ended["outcome"].to_string();
+            let named = "status 201 expected for GET /a?key={env:SOURCES_KEY}, 200 came";
+            assert!(why.contains(named), "{workload}: {why}");
+        }
+        fs::remove_dir_all(folder.join("out")).expect("it is there");
+    }
+}

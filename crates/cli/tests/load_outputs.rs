@@ -310,3 +310,21 @@ fn a_command_of_another_tool_is_printed_as_ours_and_run() {
         "{said}"
     );
 }
+
+#[test]
+fn one_connection_is_driven_by_one_thread_unless_more_are_asked_for() {
+    let (folder, url) = (common::folder("load-alone"), server("200 OK"));
+    let load = |words: &[&str]| {
+        let words = [&["load", "-n3", "-c1"], words, &[&url]].concat();
+        common::prony(&folder, &words)
+    };
+    let alone = load(&[]);
+    assert_eq!(alone.status.code(), Some(0), "{}", text(&alone.stderr));
+    let shown = text(&alone.stdout);
+    assert!(shown.contains("1 thread and 1 connection"), "{shown}");
+    let crowded = load(&["-t2"]);
+    assert_eq!(crowded.status.code(), Some(2));
+    let said = text(&crowded.stderr);
+    let why = "1 connection cannot be shared out over 2 threads";
+    assert!(said.contains(why), "{said}");
+}

@@ -42,6 +42,8 @@ const VERIFIED_MIN: usize = 5;
 pub struct SentSource {
     /// The requests, each once.
     pub requests: Vec<PreparedRequest>,
+    /// Method and path of each as they are written, for records: what `{env:NAME}` stands for is in none.
+    pub lines: Vec<(String, String)>,
     /// Their order.
     pub order: RequestOrder,
     /// It by places, of a log.
@@ -207,8 +209,12 @@ fn of_scenario(
     }
     typed.extend(accepted(source, &[]));
     let requests = file.requests(authority, &typed);
+    let steps = scenario.flows.iter().flat_map(|flow| &flow.steps);
     Ok(SentSource {
         requests: requests.map_err(|error| error.to_string())?,
+        lines: steps
+            .map(|step| (step.method.clone(), step.path.clone()))
+            .collect(),
         scenario: Some(file.spec()),
         ..SentSource::default()
     })
@@ -249,6 +255,8 @@ fn of_list(
         let mut prepared = prepared.map_err(|error| error.to_string())?;
         prepared.weight = one.weight;
         sent.has_fields |= has_fields(&prepared.bytes, &[]);
+        let path = one.request.path.clone();
+        sent.lines.push((prepared.method.clone(), path));
         sent.requests.push(prepared);
     }
     Ok(sent)
@@ -292,8 +300,9 @@ fn of_file(
     };
     for one in &list.requests {
         let prepared = context.prepared(one, format);
-        let (_, prepared) = prepared.map_err(|error| format!("{}: {error}", at(one)))?;
+        let (url, prepared) = prepared.map_err(|error| format!("{}: {error}", at(one)))?;
         sent.has_fields |= has_fields(&prepared.bytes, &[]);
+        sent.lines.push((prepared.method.clone(), url.path));
         sent.requests.push(prepared);
     }
     let bodies = context.bodies.iter();

@@ -171,20 +171,13 @@ fn asked(subject: &Subject<'_>, seed: u64) -> Result<Vec<VerifyRequest>, String>
         if requests.is_empty() {
             return Err("there is no request, or the data file has no row".to_owned());
         }
-        let said = |request: &PreparedRequest| {
-            let line = request.bytes.split(|&byte| byte == b'\r').next();
-            let line = String::from_utf8_lossy(line.unwrap_or_default());
-            let line = line.trim_end_matches(" HTTP/1.1");
-            format!(
-                " for {}",
-                line.chars().take(LINE_CHARS_MAX).collect::<String>()
-            )
-        };
-        let one = |request| VerifyRequest {
-            said: said(&request),
+        // In turn, as they are written down, with their fields filled in.
+        let written = subject.sent.lines.iter().cycle();
+        let one = |(request, written): (PreparedRequest, &(String, String))| VerifyRequest {
+            said: said(&request, written),
             request,
         };
-        return Ok(requests.into_iter().map(one).collect());
+        return Ok(requests.into_iter().zip(written).map(one).collect());
     }
     let varies = exchange::varies(workload);
     let mut numbers = vec![0];
@@ -202,6 +195,20 @@ fn asked(subject: &Subject<'_>, seed: u64) -> Result<Vec<VerifyRequest>, String>
         },
     };
     Ok(numbers.into_iter().map(one).collect())
+}
+
+/// Which of several requests it is: its line as it is sent, or as it is `written` where it has something of the environment.
+fn said(request: &PreparedRequest, written: &(String, String)) -> String {
+    let (method, path) = written;
+    let line = match path.contains("{env:") {
+        true => format!("{method} {path}"),
+        false => {
+            let line = request.bytes.split(|&byte| byte == b'\r').next();
+            String::from_utf8_lossy(line.unwrap_or_default()).into_owned()
+        }
+    };
+    let line = line.trim_end_matches(" HTTP/1.1").chars();
+    format!(" for {}", line.take(LINE_CHARS_MAX).collect::<String>())
 }
 
 fn must_timeout(workload: &PlannedWorkload) -> Duration {

@@ -65,9 +65,9 @@ pub struct LoadWords {
     /// Connections to keep open, in all
     #[arg(short, long, value_name = "N", default_value_t = 10, value_parser = connections, alias = "clients")]
     pub connections: u32,
-    /// Threads to use, one event loop each
-    #[arg(short, long, value_name = "N", default_value_t = 2, value_parser = threads)]
-    pub threads: u32,
+    /// Threads to use, one event loop each [default: 2; 1 with -c 1]
+    #[arg(short, long, value_name = "N", value_parser = threads)]
+    pub threads: Option<u32>,
     /// How long to measure: 500ms, 10s, 2m, 1h [default: 10s; with -n: until all are answered]
     #[arg(short, long, value_name = "T", value_parser = duration::parse_positive, short_alias = 'z')]
     pub duration: Option<Nanos>,

@@ -198,19 +198,9 @@ fn read(
     planned.count = sent.requests.len() as u64;
     planned.format.clone_from(&sent.format);
     planned.bodies.clone_from(&sent.bodies);
-    let line = |request: &prony_record::PreparedRequest| {
-        let line = request.bytes.split(|&byte| byte == b'\r').next();
-        let line = String::from_utf8_lossy(line.unwrap_or_default()).into_owned();
-        let path = line.split(' ').nth(1).unwrap_or("/").to_owned();
-        (request.method.clone(), path)
-    };
-    let paths: BTreeSet<String> = sent
-        .requests
-        .iter()
-        .map(|request| line(request).1)
-        .collect();
-    source.paths = paths.into_iter().collect();
-    let first = sent.requests.first().map(line).unwrap_or_default();
+    let paths: BTreeSet<&String> = sent.lines.iter().map(|(_, path)| path).collect();
+    source.paths = paths.into_iter().cloned().collect();
+    let first = sent.lines.first().cloned().unwrap_or_default();
     let notes = notes(&sent);
     check_requests(&LoadSpec {
         requests: sent.requests,
