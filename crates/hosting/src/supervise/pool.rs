@@ -16,10 +16,9 @@ use crate::ending::{Ended, Error, LoadError};
 /// A worker, never the same again.
 pub(super) type Id = u64;
 
-/// How long a worker that has said that it cannot go on may take to end.
+/// How long a worker may take to end that has said that it cannot go on, or whose time for a graceful end, to which it keeps by
+/// itself, is over; then it is killed. What an application does at its exit, it does in this time, on a machine with other work, too.
 const LEAVE_MAX: Nanos = Nanos::from_secs(5);
-/// A worker keeps to the time of a graceful end by itself; so much later it is killed.
-const GRACE_MARGIN: Nanos = Nanos::from_secs(1);
 
 /// What the pool goes by.
 #[derive(Clone, Copy, Debug)]
@@ -269,7 +268,7 @@ impl Pool {
     }
 
     fn retire(&mut self, id: Id, now: Instant) {
-        let due = now + self.rules.graceful_timeout + GRACE_MARGIN;
+        let due = now + self.rules.graceful_timeout + LEAVE_MAX;
         if let Some(worker) = self.workers.get_mut(&id)
             && worker.killed.is_none()
         {
@@ -507,7 +506,7 @@ impl Pool {
             self.slot(number).start_due = None;
         }
         self.orders.push(Order::StopAccepting);
-        let due = now + self.rules.graceful_timeout + GRACE_MARGIN;
+        let due = now + self.rules.graceful_timeout + LEAVE_MAX;
         for (&id, worker) in &mut self.workers {
             if worker.killed.is_some() {
                 continue;
@@ -895,7 +894,8 @@ mod tests {
         let mut world = World::new(1);
         world.settle();
         world.happens(Event::Stop);
-        for _ in 0..6 {
+        // Its five seconds, and five in which to leave.
+        for _ in 0..10 {
             assert!(world.in_state(State::Killed).is_empty());
             world.pass(&[]);
         }
