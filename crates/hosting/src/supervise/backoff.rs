@@ -2,33 +2,34 @@
 
 use prony_base::Nanos;
 
-/// The first wait.
+/// The first wait of what ended soon after its start.
 const WAIT_MIN: Nanos = Nanos::from_millis(100);
-/// The longest.
+/// The longest of what never was ready: each try costs a start, and fails as the last one did.
 const WAIT_MAX: Nanos = Nanos::from_secs(30);
-/// Who has run for so long has run well: the next wait is the first again.
-const RAN_WELL: Nanos = Nanos::from_secs(10);
+/// The longest of what was ready: a request may have ended it, and while it is away nobody is answered.
+const WAIT_READY_MAX: Nanos = Nanos::from_secs(1);
+/// Who has run for so long has run well: there is no wait.
+const RAN_WELL: Nanos = Nanos::from_secs(1);
 
-/// Waits that double as long as nothing runs well.
-#[derive(Clone, Copy, Debug)]
+/// Waits that double as long as nothing runs well. The first is none.
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Backoff {
     next: Nanos,
 }
 
-impl Default for Backoff {
-    fn default() -> Backoff {
-        Backoff { next: WAIT_MIN }
-    }
-}
-
 impl Backoff {
-    /// The wait after an end that came `ran` after it was ready; zero if it never was.
-    pub(super) fn after(&mut self, ran: Nanos) -> Nanos {
-        if ran >= RAN_WELL {
-            self.next = WAIT_MIN;
+    /// The wait after an end that came `ran` after it was ready; `None`: it never was.
+    pub(super) fn after(&mut self, ran: Option<Nanos>) -> Nanos {
+        if ran.is_some_and(|ran| ran >= RAN_WELL) {
+            self.next = Nanos::ZERO;
         }
-        let wait = self.next;
-        self.next = Nanos(wait.0 * 2).min(WAIT_MAX);
+        let most = if ran.is_some() {
+            WAIT_READY_MAX
+        } else {
+            WAIT_MAX
+        };
+        let wait = self.next.min(most);
+        self.next = Nanos(wait.0 * 2).max(WAIT_MIN);
         wait
     }
 }
@@ -37,19 +38,38 @@ impl Backoff {
 mod tests {
     use super::*;
 
-    #[test]
-    fn waits_double_up_to_half_a_minute_until_something_runs_well() {
+    fn waits_ms(ran: Option<Nanos>) -> Vec<u64> {
         let mut backoff = Backoff::default();
-        let waits: Vec<u64> = (0..11)
-            .map(|_| backoff.after(Nanos::from_secs(9)).0 / 1_000_000)
-            .collect();
+        (0..11).map(|_| backoff.after(ran).0 / 1_000_000).collect()
+    }
+
+    #[test]
+    fn waits_double_up_to_half_a_minute_where_nothing_gets_ready() {
         assert_eq!(
-            waits,
+            waits_ms(None),
             [
-                100, 200, 400, 800, 1600, 3200, 6400, 12_800, 25_600, 30_000, 30_000
+                0, 100, 200, 400, 800, 1600, 3200, 6400, 12_800, 25_600, 30_000
             ]
         );
-        assert_eq!(backoff.after(RAN_WELL), WAIT_MIN);
-        assert_eq!(backoff.after(Nanos::ZERO), Nanos(2 * WAIT_MIN.0));
+    }
+
+    #[test]
+    fn what_served_before_it_ended_was_away_for_half_a_minute() {
+        let soon = Some(Nanos(RAN_WELL.0 - 1));
+        assert_eq!(
+            waits_ms(soon),
+            [0, 100, 200, 400, 800, 1000, 1000, 1000, 1000, 1000, 1000]
+        );
+        assert_eq!(waits_ms(Some(RAN_WELL)), [0; 11]);
+    }
+
+    #[test]
+    fn what_runs_well_is_followed_at_once_however_often_others_ended_before() {
+        let mut backoff = Backoff::default();
+        for _ in 0..9 {
+            backoff.after(None);
+        }
+        assert_eq!(backoff.after(Some(RAN_WELL)), Nanos::ZERO);
+        assert_eq!(backoff.after(None), WAIT_MIN);
     }
 }

@@ -363,18 +363,22 @@ impl Pool {
         if self.renewal.is_some() && self.slot(number).is_outdated {
             return self.abandon(why, now);
         }
-        self.again(number, why, Nanos::ZERO, now);
+        self.again(number, why, None, now);
     }
 
     /// Has another started, unless one is being started already.
-    fn again(&mut self, number: u32, what: &str, ran: Nanos, now: Instant) {
+    fn again(&mut self, number: u32, what: &str, ran: Option<Nanos>, now: Instant) {
         let slot = self.slot(number);
         if slot.starting.is_some() || slot.start_due.is_some() {
             return self.orders.push(Order::Say(what.to_owned()));
         }
         let wait = slot.backoff.after(ran);
         slot.start_due = Some(now + wait);
-        let text = format!("{what}; another is started in {wait}");
+        let when = match wait {
+            Nanos::ZERO => String::new(),
+            _ => format!(" in {wait}"),
+        };
+        let text = format!("{what}; another is started{when}");
         self.orders.push(Order::Say(text));
     }
 
@@ -474,7 +478,7 @@ impl Pool {
             let slot = self.slot(number);
             slot.is_outdated = false;
             if slot.current.is_none() && slot.starting.is_none() && slot.start_due.is_none() {
-                slot.start_due = Some(now + slot.backoff.after(Nanos::ZERO));
+                slot.start_due = Some(now + slot.backoff.after(None));
             }
         }
         self.renew_again(now);
@@ -544,11 +548,11 @@ impl Worker {
         matches!(self.state, WorkerState::Starting { .. }) && self.killed.is_none()
     }
 
-    /// How long it has served.
-    fn served(&self, now: Instant) -> Nanos {
+    /// How long it has served, if it has.
+    fn served(&self, now: Instant) -> Option<Nanos> {
         match self.state {
-            WorkerState::Serving { since } => now.since(since),
-            _ => Nanos::ZERO,
+            WorkerState::Serving { since } => Some(now.since(since)),
+            _ => None,
         }
     }
 
@@ -857,6 +861,36 @@ mod tests {
         };
         ends_with("ended before it served; nothing was started", false);
         ends_with("ended before all workers served; the host ends", true);
+    }
+
+    #[test]
+    fn a_host_whose_workers_all_crashed_served_nobody_for_seconds() {
+        let mut world = World::new(3);
+        world.settle();
+        // Not the first of this host: each has been replaced before, and serves for a second at least.
+        for _ in 0..20 {
+            for id in world.in_state(State::Serving) {
+                world.ends(id);
+            }
+            assert_eq!(world.pool.due(), Some(world.now), "none waits");
+            world.happens(Event::Time);
+            let starting = world.in_state(State::Starting);
+            assert_eq!(starting.len(), 3);
+            starting
+                .into_iter()
+                .for_each(|id| world.happens(Event::Ready(id)));
+            world.pass(&[]);
+        }
+        assert!(
+            world
+                .said
+                .iter()
+                .all(|line| line == "worker 0 ended; another is started"
+                    || line == "worker 1 ended; another is started"
+                    || line == "worker 2 ended; another is started"),
+            "{:?}",
+            world.said
+        );
     }
 
     #[test]
