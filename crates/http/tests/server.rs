@@ -229,6 +229,29 @@ fn a_connection_at_rest_is_closed_after_the_idle_timeout() {
 }
 
 #[test]
+fn a_connection_that_is_asked_now_and_then_is_not_at_rest() {
+    let told = tell(
+        ServerOptions::default(),
+        async |handle: Handle, stop_sender: StopSender| {
+            let stream = connect(&handle).await;
+            for _ in 0..4 {
+                handle.sleep(Nanos::from_secs(50)).await;
+                stream.post(HELLO).expect("room");
+                let answer = stream.recv().await.expect("it is kept");
+                assert!(answer.ends_with(b"hello"), "{answer:?}");
+            }
+            let asked = handle.now();
+            let (rest, end) = read_all(&handle, &stream).await;
+            drop(stop_sender);
+            (rest, end.since(asked))
+        },
+    );
+    let (rest, after) = told.client;
+    assert_eq!(rest, "");
+    assert_about(after, Nanos::from_secs(75));
+}
+
+#[test]
 fn a_connection_that_says_nothing_is_closed_after_the_idle_timeout() {
     let (answer, after) = asked(ServerOptions::default(), "").client;
     assert_eq!(answer, "");

@@ -216,18 +216,36 @@ fn no_test_is_ignored_and_nothing_unimplemented() {
     assert_none(&breaches);
 }
 
+/// Whether a line lets time pass: sleeps, parks for a time, or turns in a circle until a time has passed.
+fn lets_time_pass(line: &str) -> bool {
+    let ways = [concat!("thread::sl", "eep"), concat!("park_time", "out")];
+    ways.iter().any(|way| line.contains(way))
+        || line.contains("while ") && line.contains(concat!(".elapsed", "() <"))
+}
+
 #[test]
 fn no_test_sleeps() {
     let mut breaches = Vec::new();
     let sleeps = |source: &&Source| SLEEPERS.iter().any(|&(path, _)| source.path == path);
     for source in sources().iter().filter(|source| !sleeps(source)) {
         for (line, text) in source.test_code() {
-            if text.contains(concat!("thread::sl", "eep")) {
+            if lets_time_pass(text) {
                 breaches.push(format!("{}:{line}: a test that sleeps", source.path));
             }
         }
     }
     assert_none(&breaches);
+}
+
+#[test]
+fn a_test_that_parked_or_turned_in_a_circle_was_not_one_that_sleeps() {
+    let named = [
+        concat!("std::thread::sl", "eep(PAUSE);"),
+        concat!("thread::park_time", "out(PAUSE);"),
+        concat!("while begun.elapsed", "() < PAUSE {"),
+    ];
+    assert_eq!(named.map(lets_time_pass), [true; 3]);
+    assert!(!lets_time_pass("assert!(begun.elapsed() < PATIENCE);"));
 }
 
 #[test]
