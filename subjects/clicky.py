@@ -587,6 +587,8 @@ def prepare(name, folder, build_folder, prony):
 
 
 def check_counters(name, folder, build_folder, args, work):
+    # Before the builds, which take minutes.
+    check_needs(described.load(HERE / "backing" / "redis")["needs"])
     version, counters = prepare(name, folder, build_folder, args.prony)
     lost = check_counter(counters[0], work, args.seed)
     # Of its other builds the answers, and that they end as they should.

@@ -368,6 +368,11 @@ def trial(args, folder, scratch):
         raise Wrong(f"its name is {subject['name']}, its folder is {folder.name}")
     check_needs(subject["needs"])
     build_folder = pathlib.Path(args.build).resolve() if args.build else scratch / "build"
+    if subject["role"] in ("backing", "front") or subject["name"].endswith("clicky"):
+        # The script builds it, unless that is in vain.
+        exercise_by("clicky.py", args, build_folder)
+        print(f"try: {args.subject} ok")
+        return
     values = {"dir": str(folder), "build": str(build_folder), "prony": args.prony}
     print(f"try: {building.build(subject, folder, values)}", flush=True)
     version = shell(subject["version"]["cmd"], values, folder, 60, capture_output=True, text=True).stdout.strip()
@@ -378,10 +383,6 @@ def trial(args, folder, scratch):
         exercise_program(subject, values, args.count, args.threads)
     if "client" in subject:
         exercise_by("clients.py", args, build_folder)
-    if subject["role"] in ("backing", "front") or subject["name"].endswith("clicky"):
-        exercise_by("clicky.py", args, build_folder)
-        print(f"try: {args.subject} ok")
-        return
     if subject["role"] in ("program", "client"):
         print(f"try: {args.subject} ok")
         return

@@ -285,7 +285,7 @@ fn servers_and_builds_had_all_capabilities_of_root() {
     assert_eq!(said.matches("who runs what: ").count(), 1, "{said}");
     let own = effective(&fs::read_to_string("/proc/self/status").expect("this process"));
     if own == 0 {
-        prony_testkit::skip("whether capabilities are given up, for want of any");
+        prony_testkit::skip_without("root", "whether capabilities are given up, for want of any");
         return;
     }
     assert!(bounding(&build) && bounding(&start));

@@ -292,17 +292,13 @@ fn a_full_disk_leaves_no_part_under_the_name() {
     let here = folder("full");
     let inside = "mount -t tmpfs -o size=64k none \"$1\" && shift && cd \"$0\" && \"$@\"; code=$?; ls; exit $code";
     let (place, prony) = (here.display().to_string(), env!("CARGO_BIN_EXE_prony"));
-    let unshared = |words: &[&str]| {
-        let mut command = Command::new("unshare");
-        command.args(["-rm", "sh", "-c", inside, &place, &place]);
-        command.args(words).output()
+    let Some(mut unshared) = prony_testkit::unshared("--mount") else {
+        return;
     };
-    if !unshared(&["true"]).is_ok_and(|output| output.status.success()) {
-        return prony_testkit::skip("no mounts in namespaces here");
-    }
     let server = Scripted::new(|_| (whole("", &[7; 256 << 10]), End::Close));
-    let did = unshared(&[prony, "fetch", &server.url("/x")]);
-    let did = Did::from(did.expect("it runs"));
+    unshared.args(["sh", "-c", inside, &place, &place]);
+    unshared.args([prony, "fetch", &server.url("/x")]);
+    let did = Did::from(unshared.output().expect("it runs"));
     assert_eq!(did.code, Some(1), "{}", did.err);
     assert!(did.err.contains("No space left on device"), "{}", did.err);
     assert!(did.err.contains("free some space"), "{}", did.err);

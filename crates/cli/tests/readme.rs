@@ -129,7 +129,7 @@ impl Need {
             Need::Setting(name) => {
                 let writable = prony_lab::sysctl::is_writable(name);
                 if !writable {
-                    prony_testkit::skip(&format!("{name} may not be written here"));
+                    prony_testkit::skip_without("root", &format!("{name} may not be written here"));
                 }
                 writable
             }

@@ -58,8 +58,11 @@ fn holds(script: &str, subject: &str) {
     eprintln!("{subject}: {:.1?} in all\n{text}", began.elapsed());
     match output.status.code() {
         Some(0) => {}
+        // Builds print, too, before the line that says why.
         Some(NOT_RUN) => {
-            prony_testkit::skip_without(subject, &text.trim().replace('\n', " "));
+            let is_why = |line: &&str| line.contains(" not run: ");
+            let why = text.lines().find(is_why).unwrap_or(&text);
+            prony_testkit::skip_without(subject, why);
         }
         _ => panic!("{subject}:\n{text}"),
     }
@@ -197,6 +200,38 @@ clicky! {
     rust_actix_clicky: "rust/actix-clicky",
     rust_ntex_clicky: "rust/ntex-clicky",
     rust_prony_clicky: "rust/prony-clicky",
+}
+
+#[test]
+fn a_counter_was_built_and_tried_before_redis_was_missed() {
+    let Some(python) = prony_testkit::need("python3") else {
+        return;
+    };
+    let root = common::folder("no-redis");
+    let commands = root.join("commands");
+    fs::create_dir_all(&commands).expect("a folder");
+    // All that the counter names as its needs, but no Redis.
+    for command in ["cargo", "g++"] {
+        prony_testkit::write_program(&commands.join(command), "#!/bin/sh\nexit 1\n");
+    }
+    let build = root.join("build");
+    // What is on the path may be a script that looks for it.
+    let asked = Command::new(python)
+        .args(["-c", "import sys; print(sys.executable, end='')"])
+        .output()
+        .expect("it starts");
+    let python = String::from_utf8(asked.stdout).expect("a path");
+    let output = Command::new(python)
+        .arg(prony_testkit::root().join("subjects/clicky.py"))
+        .args(["rust/ntex-clicky", "--build"])
+        .arg(&build)
+        .env("PATH", &commands)
+        .output()
+        .expect("the script runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(NOT_RUN), "{output:?}");
+    assert!(said.contains("not run: missing: redis-server"), "{said}");
+    assert!(!build.exists(), "it was built");
 }
 
 #[test]

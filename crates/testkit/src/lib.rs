@@ -11,6 +11,7 @@
 //!
 //! # Central functions
 //! - [`need`]: a program of this machine, or the test is recorded as skipped.
+//! - [`unshared`]: a command in namespaces of its own, or the test is recorded as skipped.
 //! - [`skip`]: records that the calling test could not run, and why.
 //! - [`seeds`]: how many seeds a test plays, here and in the long tier.
 //! - [`free_port`]: a port for a server that has to be given one, or for none.
@@ -25,6 +26,7 @@ use std::env;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 pub use container::{Refusal, in_container};
 pub use port::free_port;
@@ -52,6 +54,26 @@ pub fn find(command: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
+/// `unshare`, which runs the words that are added as root of a user namespace of its own, and in one of the kind that is
+/// `wanted` (`--net`); where none may be made the calling test is recorded as skipped and should return.
+///
+/// # Panics
+/// Under `PRONY_SKIP_NOTHING=1`, where `unshare` is missing.
+pub fn unshared(wanted: &str) -> Option<Command> {
+    let unshare = need("unshare")?;
+    let command = || {
+        let mut command = Command::new(&unshare);
+        command.args(["--user", "--map-root-user", wanted]);
+        command
+    };
+    let tried = command().arg("true").output().expect("unshare starts");
+    if tried.status.success() {
+        return Some(command());
+    }
+    skip_without("namespaces", &String::from_utf8_lossy(&tried.stderr));
+    None
+}
+
 /// What may be missing even where nothing may be skipped: a line each, `WHAT: REASON`.
 pub const EXCEPTIONS: &str = include_str!("../exceptions");
 
@@ -63,27 +85,31 @@ pub fn skip(reason: &str) {
     skip_test(&calling_test(), reason);
 }
 
-/// The same for a test whose thread does not have its name.
-///
-/// # Panics
-/// Under `PRONY_SKIP_NOTHING=1`.
-pub fn skip_test(test: &str, reason: &str) {
-    assert!(
-        env::var_os("PRONY_SKIP_NOTHING").is_none_or(|value| value.is_empty() || value == "0"),
-        "{test}: {reason}, and nothing may be skipped"
-    );
-    record(test, reason);
-}
-
 /// The same where `what` is missing, which is no failure if it is one of the [`EXCEPTIONS`].
 ///
 /// # Panics
 /// Under `PRONY_SKIP_NOTHING=1`, unless `what` is excepted.
 pub fn skip_without(what: &str, reason: &str) {
+    skip_test_without(&calling_test(), what, reason);
+}
+
+/// The same for a test whose thread does not have its name.
+///
+/// # Panics
+/// Under `PRONY_SKIP_NOTHING=1`, unless `what` is excepted.
+pub fn skip_test_without(test: &str, what: &str, reason: &str) {
     match exception(what) {
-        Some(why) => record(&calling_test(), &format!("{reason} (excepted: {why})")),
-        None => skip(reason),
+        Some(why) => record(test, reason, &format!(" (excepted: {why})")),
+        None => skip_test(test, reason),
     }
+}
+
+fn skip_test(test: &str, reason: &str) {
+    assert!(
+        env::var_os("PRONY_SKIP_NOTHING").is_none_or(|value| value.is_empty() || value == "0"),
+        "{test}: {reason}, and nothing may be skipped"
+    );
+    record(test, reason, "");
 }
 
 /// Why `what` may be missing everywhere; `None`: it may not.
@@ -96,9 +122,26 @@ fn calling_test() -> String {
     std::thread::current().name().unwrap_or("a test").to_owned()
 }
 
+/// Characters of a reason on the list that `./test` prints.
+const REASON_MAX: usize = 200;
+
+/// A reason as one short line, whatever a command printed that is part of it.
+fn in_one_line(reason: &str) -> String {
+    let first = reason.trim().lines().next().unwrap_or_default().trim_end();
+    let short: String = first.chars().take(REASON_MAX).collect();
+    let short = short.trim_end();
+    match short.len() < reason.trim().len() {
+        true => {
+            format!("{short} … (all of it: in the test's output, cargo test … -- --show-output)")
+        }
+        false => short.to_owned(),
+    }
+}
+
 /// Writes a line of the list that `./test` prints.
-fn record(test: &str, reason: &str) {
-    eprintln!("skipped {test}: {reason}");
+fn record(test: &str, reason: &str, exception: &str) {
+    eprintln!("skipped {test}: {reason}{exception}");
+    let reason = in_one_line(reason);
     let Some(list) = env::var_os("PRONY_SKIPPED") else {
         return;
     };
@@ -106,7 +149,7 @@ fn record(test: &str, reason: &str) {
         .append(true)
         .create(true)
         .open(list)
-        .and_then(|mut file| file.write_all(format!("{test}: {reason}\n").as_bytes()));
+        .and_then(|mut file| file.write_all(format!("{test}: {reason}{exception}\n").as_bytes()));
     written.expect("the list of skipped tests can be written");
 }
 

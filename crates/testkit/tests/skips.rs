@@ -7,8 +7,12 @@ use std::process::Command;
 
 /// What the process that is started does: the name of one of [`PARTS`].
 const PART: &str = "PRONY_TESTKIT_PART";
-const PARTS: [(&str, fn()); 4] = [
+const PARTS: [(&str, fn()); 6] = [
     ("reason", || prony_testkit::skip("the moon is full")),
+    ("lines", || {
+        prony_testkit::skip("no moon\nwarning: a compiler's\nwords");
+    }),
+    ("line", || prony_testkit::skip(&"moon ".repeat(10_000))),
     ("command", || {
         assert_eq!(prony_testkit::need("no-such-command"), None);
     }),
@@ -62,6 +66,15 @@ fn what_is_skipped_is_listed_with_its_reason() {
 }
 
 #[test]
+fn a_reason_on_the_list_was_all_that_a_compiler_had_printed() {
+    let (_, said) = played("lines", None);
+    assert!(said.contains(": no moon … (all of it: "), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    let (_, said) = played("line", None);
+    assert!(said.len() < 400 && said.contains("moon … ("), "{said}");
+}
+
+#[test]
 fn where_nothing_may_be_skipped_it_is_a_failure() {
     for part in ["reason", "command", "not excepted"] {
         assert_eq!(played(part, Some("1")), (false, String::new()), "{part}");
@@ -94,6 +107,50 @@ fn each_exception_has_a_name_and_a_reason_and_is_of_something_that_is_there() {
         );
         assert_eq!(prony_testkit::exception(what), Some(why));
     }
+}
+
+/// `./test` with all steps that can lack something, on a machine whose cargo can format and nothing else: whether it
+/// passed, and what it printed.
+fn stepped(nothing: &str) -> (bool, String) {
+    let commands =
+        std::env::temp_dir().join(format!("prony-test-steps-{}-{nothing}", std::process::id()));
+    fs::create_dir_all(&commands).expect("a folder");
+    prony_testkit::write_program(&commands.join("cargo"), "#!/bin/sh\n[ \"$1\" = fmt ]\n");
+    prony_testkit::write_program(&commands.join("rustc"), "#!/bin/sh\nexit 1\n");
+    let path = std::env::var("PATH").expect("a path");
+    let output = Command::new(prony_testkit::root().join("test"))
+        .args("format lint miri python arm64 world versions".split(' '))
+        .env("PATH", format!("{}:{path}", commands.display()))
+        .env("PYTHON", "/no/python")
+        .env("PRONY_SKIP_NOTHING", nothing)
+        .output()
+        .expect("a shell");
+    fs::remove_dir_all(commands).expect("removed");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    (output.status.success(), said)
+}
+
+#[test]
+fn a_step_that_did_not_run_had_passed() {
+    let (passed, said) = stepped("0");
+    assert!(!passed, "lint failed: {said}");
+    for name in ["miri", "python", "arm64", "world", "versions"] {
+        assert!(
+            said.contains(&format!("== {name} skipped after ")),
+            "{said}"
+        );
+        assert!(said.contains(&format!("\n{name:9} skipped ")), "{said}");
+    }
+    assert!(
+        said.ends_with("\n1 passed, 1 failed, 5 skipped\n"),
+        "{said}"
+    );
+    // Of these only Miri may be missing everywhere.
+    let (_, said) = stepped("1");
+    assert!(
+        said.ends_with("\n1 passed, 5 failed, 1 skipped\n"),
+        "{said}"
+    );
 }
 
 /// Whether a source file under `folder` holds `text`.

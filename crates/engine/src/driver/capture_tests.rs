@@ -36,7 +36,7 @@ fn own_network() -> Option<()> {
     if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
         let error = std::io::Error::last_os_error();
         let what = format!("a network of its own, for a capture: {error}");
-        prony_testkit::skip_without("engine/capture", &what);
+        prony_testkit::skip_without("root", &what);
         return None;
     }
     let up = Command::new(ip).args(["link", "set", "lo", "up"]).status();

@@ -21,6 +21,8 @@ const MARK: &str = "PRONY_TEST_MARK";
 pub type Isolation = &'static [&'static str];
 pub const NAMESPACES: Isolation = &["processes", "network"];
 pub const FALLBACK: Isolation = &[];
+/// What a test needs and this machine lacks, by its name among the exceptions, and how that was seen.
+pub type Missing = (&'static str, String);
 
 /// A folder of one test, with the mark of its processes.
 pub struct Fixture {

@@ -9,7 +9,7 @@ use prony_record::{Outcome, Phase, Plan, PlannedNetwork, Role, Trial};
 use rustix::process::Signal;
 
 use crate::clients::{asked, client, peer, plan};
-use crate::fixture::{self, Fixture, Isolation, wait_line};
+use crate::fixture::{self, Fixture, Isolation, Missing, wait_line};
 use crate::killed::ends_in_time;
 use crate::programs::{Named, failure};
 
@@ -54,10 +54,10 @@ fn slow() -> PlannedNetwork {
 }
 
 /// What these tests need and this machine lacks.
-pub fn missing() -> Option<String> {
+pub fn missing() -> Option<Missing> {
     let own = std::env::current_exe().expect("this binary");
     let [all, ..] = Wanted::BY_STRENGTH;
-    network::refusal(&slow(), &own, all).map(|refusal| refusal.reason)
+    network::refusal(&slow(), &own, all).map(|refusal| ("networks", refusal.reason))
 }
 
 /// The same over the network.

@@ -51,7 +51,7 @@ pub const TESTS: [(&str, Isolation, fn()); 2] = [
 fn may() -> bool {
     let may = prony_lab::root::allowed();
     if !may {
-        prony_testkit::skip_without("lab/root", "only root may enter a root file system");
+        prony_testkit::skip_without("root", "only root may enter a root file system");
     }
     may
 }

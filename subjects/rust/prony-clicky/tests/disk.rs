@@ -5,7 +5,6 @@ mod counted;
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
-use std::process::Command;
 
 use counted::{at_desk, kept, quiet, until};
 use prony_clicky::counting::{Ack, Backend, Health, Name, Refusal, Tally};
@@ -17,18 +16,16 @@ const PLACE: &str = "FULL_DISK";
 fn on_a_small_disk(test: &str) -> Option<std::process::Output> {
     let folder = tempfile::tempdir().expect("a folder");
     let inside = "mount -t tmpfs -o size=256k none \"$FULL_DISK\" && exec \"$0\" \"$@\"";
-    let run = |words: &[&str]| {
-        let mut command = Command::new("unshare");
-        command.args(["-rm", "sh", "-c", inside]).args(words);
-        command.env(PLACE, folder.path()).output()
-    };
-    if !run(&["true"]).is_ok_and(|output| output.status.success()) {
-        prony_testkit::skip("no mounts in namespaces here");
-        return None;
-    }
+    let mut unshared = prony_testkit::unshared("--mount")?;
     let this = std::env::current_exe().expect("this program");
-    let this = this.to_str().expect("text");
-    Some(run(&[this, "--exact", test, "--nocapture"]).expect("it runs"))
+    unshared.args(["sh", "-c", inside]).arg(this);
+    unshared.args(["--exact", test, "--nocapture"]);
+    Some(
+        unshared
+            .env(PLACE, folder.path())
+            .output()
+            .expect("it runs"),
+    )
 }
 
 /// Writes until the disk is full, but for `room` bytes.
