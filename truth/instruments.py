@@ -29,7 +29,10 @@ ENDS_WITHIN_S = 90
 
 
 class Skipped(Exception):
-    """This machine cannot run the row, and why."""
+    """This machine cannot run the row, and why; `what` it lacks, by its name among the exceptions."""
+    def __init__(self, why, what=None):
+        super().__init__(why)
+        self.what = what
 
 
 class Broken(Exception):
@@ -141,7 +144,7 @@ class Capture(Instrument):
 
     def __init__(self, port, file, shift=0):
         if not has_network_of_its_own():
-            raise Skipped("needs a network namespace of its own (root, or user namespaces)")
+            raise Skipped("needs a network namespace of its own (root, or user namespaces)", "namespaces")
         self.file, self.port = file, port
         super().__init__("capture", "-s", shift, port, file)
 

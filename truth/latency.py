@@ -309,7 +309,7 @@ def clock(folder):
     try:
         time.clock_settime(time.CLOCK_REALTIME, time.clock_gettime(time.CLOCK_REALTIME))
     except PermissionError:
-        raise Skipped("may not set the clock") from None
+        raise Skipped("may not set the clock", "root") from None
     with Responder("--delay", 300, log=os.path.join(folder, "server.csv")) as server:
         load = prony_load(folder, server.url, "-c", 10, "-d", "2s", "--timestamps", "kernel", trace=True,
                           meanwhile=steps_of_the_clock)

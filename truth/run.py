@@ -44,7 +44,7 @@ def run(name):
                 is_reached &= figure.reached is not False
                 is_wrong |= figure.is_wrong()
     except instruments.Skipped as why:
-        is_wrong = not rows.skipped(name, why)
+        is_wrong = not rows.skipped(name, why, why.what)
     except instruments.Broken as why:
         rows.show(rows.Figure(name, str(why).replace("\n", " "), "runs", False))
         is_wrong = True

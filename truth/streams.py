@@ -101,7 +101,7 @@ def streams(name, words):
             if not shutil.which(tool):
                 raise Skipped(f"needs {tool}: apt-get install {package}")
         if not has_network_of_its_own():
-            raise Skipped("needs a network namespace of its own (root, or user namespaces)")
+            raise Skipped("needs a network namespace of its own (root, or user namespaces)", "namespaces")
         file, keys = os.path.join(folder, "packets"), os.path.join(folder, "keys")
         with nginx(folder, PORT, tls=True), captured(file), kept_keys(keys):
             load = prony_load(folder, f"https://127.0.0.1:{PORT}/hello", "--insecure", "--http2", *words, "--latency-from", "submitted",
