@@ -37,8 +37,9 @@ pub struct ServerOptions {
     /// connection is reset. It is looked at once in this time, so that it may
     /// take twice as long.
     pub write_timeout: Nanos,
-    /// Bytes of answers that may wait on one connection before nothing more is
-    /// read or made for it. One answer that is made whole may exceed it.
+    /// Bytes of answers that may wait on one connection, of HTTP/2 on all of its streams
+    /// together, before nothing more is read or made for it. One answer that is made whole
+    /// may exceed it.
     pub response_buffer_bytes_max: usize,
     /// After a last answer, how long the client may take to see it and close.
     pub linger_timeout: Nanos,

@@ -404,6 +404,11 @@ impl BodyWriter<'_> {
             let Some(body) = self.take(piece.len() as u64)? else {
                 return Ok(());
             };
+            if self.response.is_http2() {
+                let sent = self.response.output.send_framed(piece).await;
+                self.note(sent)?;
+                continue;
+            }
             let out = self.response.output.out();
             match body {
                 Body::Chunked => encode::chunk(out, piece),

@@ -1,6 +1,7 @@
 //! The server's HTTP/2 against a client by hand, in simulated time: what it answers, which rules it holds a client to,
 //! and where each flood ends.
 
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
@@ -16,7 +17,14 @@ fn address() -> SocketAddr {
     SocketAddr::from(([10, 0, 0, 1], 80))
 }
 
-struct App(Handle);
+struct App {
+    handle: Handle,
+    /// Bytes that `/endless` and `/large` have made.
+    made: Rc<Cell<usize>>,
+}
+
+/// Of the body of `/large`.
+const LARGE_BYTES: usize = 100_000;
 
 impl Handler for App {
     async fn handle(&self, request: &Request<'_>, response: &mut Response) {
@@ -29,10 +37,10 @@ impl Handler for App {
                 response.send(200, [Header::new("X", header)], b"");
             }
             "/slow" => {
-                self.0.sleep(Nanos::from_secs(1)).await;
+                self.handle.sleep(Nanos::from_secs(1)).await;
                 response.text(200, "slow");
             }
-            "/stuck" => self.0.sleep(Nanos::from_secs(1_000_000)).await,
+            "/stuck" => self.handle.sleep(Nanos::from_secs(1_000_000)).await,
             "/pieces" => {
                 let mut body = response.stream(200, [], None);
                 for _ in 0..300 {
@@ -41,6 +49,16 @@ impl Handler for App {
                     }
                 }
                 let _ = body.finish().await;
+            }
+            "/endless" => {
+                let mut body = response.stream(200, [], None);
+                while body.write(&[b'x'; 1_000]).await.is_ok() {
+                    self.made.set(self.made.get() + 1_000);
+                }
+            }
+            "/large" => {
+                self.made.set(self.made.get() + LARGE_BYTES);
+                response.send(200, [], &[b'x'; LARGE_BYTES]);
             }
             "/short" => {
                 let mut body = response.stream(200, [], Some(10));
@@ -65,6 +83,14 @@ fn tell<T: 'static>(
     options: ServerOptions,
     client: impl AsyncFnOnce(Peer) -> T + 'static,
 ) -> (T, Totals) {
+    tell_made(options, async move |peer, _| client(peer).await)
+}
+
+/// The same, with a count of what the server's handlers have made.
+fn tell_made<T: 'static>(
+    options: ServerOptions,
+    client: impl AsyncFnOnce(Peer, Rc<Cell<usize>>) -> T + 'static,
+) -> (T, Totals) {
     let mut world = World::new(
         1,
         SimOptions {
@@ -73,11 +99,17 @@ fn tell<T: 'static>(
         },
     );
     let (stop, mut stopped) = mailbox::<()>(1);
+    let made = Rc::new(Cell::new(0));
+    let app_made = Rc::clone(&made);
     let server = world.spawn_loop(&Config::default(), async move |handle| {
         let listener = handle
             .listen(address(), &ListenOptions::default())
             .expect("a free port");
-        let server = Server::new(&handle, options, App(handle.clone()));
+        let app = App {
+            handle: handle.clone(),
+            made: app_made,
+        };
+        let server = Server::new(&handle, options, app);
         let counters = server.counters().clone();
         let stop = async {
             stopped.recv().await;
@@ -87,15 +119,7 @@ fn tell<T: 'static>(
     });
     let outcome = world.spawn_loop(&Config::default(), async move |handle| {
         handle.sleep(Nanos::from_micros(10)).await;
-        let stream = handle.connect(address()).await.expect("it listens");
-        client(Peer {
-            handle,
-            stream: Rc::new(stream),
-            received: Vec::new(),
-            decoder: FieldDecoder::default(),
-            stop,
-        })
-        .await
+        client(Peer::connect(handle, stop).await, made).await
     });
     world
         .run(Nanos::from_secs(1_000))
@@ -138,6 +162,17 @@ impl Came {
 }
 
 impl Peer {
+    async fn connect(handle: Handle, stop: prony_engine::Sender<()>) -> Peer {
+        let stream = handle.connect(address()).await.expect("it listens");
+        Peer {
+            handle,
+            stream: Rc::new(stream),
+            received: Vec::new(),
+            decoder: FieldDecoder::default(),
+            stop,
+        }
+    }
+
     fn post(&self, bytes: &[u8]) {
         self.stream.post(bytes.to_vec()).expect("room");
     }
@@ -391,6 +426,114 @@ fn an_answer_in_pieces_waits_for_the_window_and_others_do_not() {
         (hello.body, pieces.body.len())
     });
     assert_eq!((&came.0[..], came.1), (&b"hello"[..], 299_990));
+}
+
+/// As many requests as a client may have open.
+fn all_of(path: &str) -> Vec<u8> {
+    (0..256)
+        .flat_map(|number| get(number * 2 + 1, path))
+        .collect()
+}
+
+fn widen(stream: u32, bytes: u32) -> Vec<u8> {
+    frame(kind::WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes())
+}
+
+/// What a connection makes of `requests` within some seconds in which its client takes nothing, and whether another
+/// client is answered then.
+fn made_unread(settings: Vec<u8>, requests: Vec<u8>) -> ((usize, Vec<u8>), Totals) {
+    tell_made(options(), async move |peer: Peer, made| {
+        peer.begin(
+            &settings,
+            &[widen(0, (1 << 31) - 65_536), requests].concat(),
+        );
+        peer.handle.sleep(Nanos::from_secs(10)).await;
+        let mut other = Peer::connect(peer.handle.clone(), peer.stop.clone()).await;
+        other.begin(&[], &get(1, "/hello"));
+        let hello = other.answer(1).await.body;
+        (made.get(), hello)
+    })
+}
+
+#[test]
+fn each_stream_of_a_client_that_takes_nothing_held_memory() {
+    let at_most = options().response_buffer_bytes_max;
+    let link = SimOptions::default().link_bytes_max;
+    // Wide windows: what waits in the server, and what is on the link.
+    let wide = setting(4, (1 << 31) - 1);
+    let ((made, hello), totals) = made_unread(wide.clone(), all_of("/endless"));
+    assert!((link..at_most + link).contains(&made), "{made}");
+    assert_eq!(hello, b"hello");
+    // What was not read was not begun, either.
+    assert!(totals.requests < 256, "{}", totals.requests);
+    let ((made, _), _) = made_unread(wide, all_of("/large"));
+    assert!(
+        (link..at_most + link + LARGE_BYTES).contains(&made),
+        "{made}"
+    );
+    // Windows that are shut.
+    let ((made, hello), totals) = made_unread(setting(4, 0), all_of("/endless"));
+    assert_eq!((made, &hello[..], totals.requests), (0, &b"hello"[..], 257));
+    let ((made, _), _) = made_unread(setting(4, 0), all_of("/large"));
+    assert!((1..at_most + LARGE_BYTES).contains(&made), "{made}");
+}
+
+#[test]
+fn requests_that_waited_for_others_windows_are_answered() {
+    let (came, totals) = tell(options(), async |mut peer: Peer| {
+        let ids: Vec<u32> = (0..20).map(|number| number * 2 + 1).collect();
+        let requests = ids.iter().flat_map(|&id| get(id, "/large"));
+        let requests = [widen(0, 1 << 30), requests.collect()].concat();
+        peer.begin(&setting(4, 0), &requests);
+        peer.handle.sleep(Nanos::from_secs(1)).await;
+        peer.post(&frame(kind::SETTINGS, 0, 0, &setting(4, 1 << 30)));
+        let came = peer.answers(&ids).await;
+        came.iter().map(|one| one.body.len()).collect::<Vec<_>>()
+    });
+    assert_eq!(came, [LARGE_BYTES; 20]);
+    assert_eq!((totals.answered, totals.aborted), (20, 0));
+}
+
+#[test]
+fn a_server_that_http1_would_not_be_asked_for_was() {
+    const PATH: &[(&str, &str)] = &[(":method", "GET"), (":scheme", "http"), (":path", "/host")];
+    let head = |stream: u32, more: &[(&str, &str)]| {
+        let mut block = Vec::new();
+        for (name, value) in PATH.iter().chain(more) {
+            block.push(0);
+            put_string(&mut block, name.as_bytes());
+            put_string(&mut block, value.as_bytes());
+        }
+        frame(
+            kind::HEADERS,
+            flag::END_HEADERS | flag::END_STREAM,
+            stream,
+            &block,
+        )
+    };
+    let cases: [(&[(&str, &str)], &str); 9] = [
+        (&[(":authority", "user@a")], "400"),
+        (&[(":authority", "a/path")], "400"),
+        (&[(":authority", "")], "400"),
+        (&[(":authority", "a"), ("host", "b")], "400"),
+        (&[("host", "a"), ("host", "a")], "400"),
+        (&[("host", "")], "400"),
+        (&[], "400"),
+        (&[("host", "a")], "200"),
+        (&[(":authority", "a:80"), ("host", "A:80")], "200"),
+    ];
+    for (fields, status) in cases {
+        let requests = [head(1, fields), get(3, "/hello")].concat();
+        let (came, _) = tell(options(), async move |mut peer: Peer| {
+            peer.begin(&[], &requests);
+            peer.answers(&[1, 3]).await
+        });
+        assert_eq!(
+            (came[0].status(), came[1].status()),
+            (status, "200"),
+            "{fields:?}"
+        );
+    }
 }
 
 #[test]

@@ -7,6 +7,43 @@
 
 use core::net::Ipv6Addr;
 
+use crate::Error;
+
+/// The Host lines of one request, checked as they come; `:authority` of HTTP/2 is checked as one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HostLines {
+    count: u32,
+}
+
+impl HostLines {
+    /// Takes the value of one.
+    ///
+    /// # Errors
+    /// [`Error::BadHost`] for what is no host and port.
+    #[inline]
+    pub fn take(&mut self, value: &[u8]) -> Result<(), Error> {
+        self.count += 1;
+        // Empty where the target names no server either.
+        match value.is_empty() || port_of(value).is_some() {
+            true => Ok(()),
+            false => Err(Error::BadHost),
+        }
+    }
+
+    /// After the last line; `is_needed` where nothing else names the server.
+    ///
+    /// # Errors
+    /// [`Error::MissingHost`], [`Error::RepeatedHost`].
+    #[inline]
+    pub fn finish(self, is_needed: bool) -> Result<(), Error> {
+        match self.count {
+            0 if is_needed => Err(Error::MissingHost),
+            0 | 1 => Ok(()),
+            _ => Err(Error::RepeatedHost),
+        }
+    }
+}
+
 /// What stands behind a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Port {

@@ -119,7 +119,7 @@ pub enum Error {
         /// Its value.
         max: u64,
     },
-    /// HTTP/1.1 without Host.
+    /// A request of HTTP/1.1 without Host, or of HTTP/2 without it and `:authority`.
     MissingHost,
     /// Host more than once.
     RepeatedHost,
@@ -181,7 +181,7 @@ impl Error {
                 "there are both Content-Length and Transfer-Encoding"
             }
             Error::Limit { limit, .. } => limit.words().1,
-            Error::MissingHost => "an HTTP/1.1 request has no Host header",
+            Error::MissingHost => "the request has no Host header",
             Error::RepeatedHost => "there is more than one Host header",
             Error::SpaceBeforeColon => "white space precedes a header's colon",
             Error::TransferEncodingInHttp10 => "an HTTP/1.0 request has a Transfer-Encoding",

@@ -2,7 +2,7 @@
 //! one pass over the lines that `httparse` found; and names for what
 //! `httparse` did not like.
 
-use crate::authority;
+use crate::authority::HostLines;
 use crate::headers::{is_token, is_token_byte, list};
 use crate::{Error, Limit, Limits, Version};
 
@@ -30,7 +30,7 @@ pub(crate) struct Facts {
     pub(crate) codings: Codings,
     pub(crate) close: bool,
     pub(crate) keep: bool,
-    pub(crate) hosts: u32,
+    pub(crate) hosts: HostLines,
     pub(crate) expects_continue: bool,
 }
 
@@ -44,13 +44,15 @@ impl Facts {
             codings: Codings::Absent,
             close: false,
             keep: false,
-            hosts: 0,
+            hosts: HostLines::default(),
             expects_continue: false,
         };
         for header in headers {
             // The length of the name rules out nearly all lines at once.
             match header.name.len() {
-                4 if header.name.eq_ignore_ascii_case("host") => facts.host(header.value)?,
+                4 if header.name.eq_ignore_ascii_case("host") => {
+                    facts.hosts.take(header.value)?;
+                }
                 6 if header.name.eq_ignore_ascii_case("expect") => facts.expect(header.value),
                 10 if header.name.eq_ignore_ascii_case("connection") => {
                     facts.connection(header.value);
@@ -71,15 +73,6 @@ impl Facts {
     /// lines say. `close` wins over `keep-alive`.
     pub(crate) fn keep_alive(&self, version: Version) -> bool {
         !self.close && (version == Version::Http11 || self.keep)
-    }
-
-    fn host(&mut self, value: &[u8]) -> Result<(), Error> {
-        self.hosts += 1;
-        // Empty where the target names no server either.
-        match value.is_empty() || authority::port_of(value).is_some() {
-            true => Ok(()),
-            false => Err(Error::BadHost),
-        }
     }
 
     fn expect(&mut self, value: &[u8]) {

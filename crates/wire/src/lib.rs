@@ -72,6 +72,7 @@ mod status;
 #[cfg(feature = "url")]
 pub mod url;
 
+pub use authority::HostLines;
 pub use body::{End, Framing};
 pub use date::DateCache;
 pub use error::{Error, Limit};
@@ -79,6 +80,6 @@ pub use headers::{Header, Headers, HeadersIter, OwnedHeaders};
 pub use limits::{HEADERS_CAP, Limits};
 pub use method::{Method, MethodName, Version};
 pub use range::Range;
-pub use request::{RequestEvent, RequestHead, RequestReader, WholeRequest};
+pub use request::{RequestEvent, RequestHead, RequestReader, WholeRequest, check_target};
 pub use response::{EndOfInput, ResponseEvent, ResponseHead, ResponseReader};
 pub use status::{Status, reason};

@@ -415,7 +415,7 @@ fn check<'a>(
     let method = Method::from_name(line.method).ok_or(Limit::Method.reached(limits))?;
     check_target(&method, target, limits)?;
     let facts = Facts::of(headers)?;
-    check_host(&facts, version)?;
+    facts.hosts.finish(version == Version::Http11)?;
     let framing = framing(&facts, version, limits)?;
     let has_body = !matches!(framing, Framing::None | Framing::Length(0));
     Ok(RequestHead {
@@ -430,7 +430,10 @@ fn check<'a>(
 }
 
 /// RFC 9112, section 3.2: the four forms of a target and who may use them.
-fn check_target(method: &Method, target: &str, limits: &Limits) -> Result<(), Error> {
+///
+/// # Errors
+/// [`Error::BadTarget`], and [`Limit::Target`] for a longer one.
+pub fn check_target(method: &Method, target: &str, limits: &Limits) -> Result<(), Error> {
     if target.len() > limits.target_bytes_max {
         return Err(Limit::Target.reached(limits));
     }
@@ -451,14 +454,6 @@ fn check_target(method: &Method, target: &str, limits: &Limits) -> Result<(), Er
     match visible && form_allowed {
         true => Ok(()),
         false => Err(Error::BadTarget),
-    }
-}
-
-fn check_host(facts: &Facts, version: Version) -> Result<(), Error> {
-    match (facts.hosts, version) {
-        (0, Version::Http11) => Err(Error::MissingHost),
-        (0 | 1, _) => Ok(()),
-        _ => Err(Error::RepeatedHost),
     }
 }
 

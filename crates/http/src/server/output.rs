@@ -64,6 +64,9 @@ impl Output {
     /// Posts one buffer of at most [`SEND_BYTES_MAX`]; first waits if too much is unsent.
     #[inline]
     pub(crate) async fn send_buffer(&mut self, bytes: SendBuf) -> io::Result<()> {
+        if let Wire::Http2(_) = self.stream {
+            return self.send_framed(bytes.as_slice()).await;
+        }
         let posted = self.stream.posted_bytes();
         let length = bytes.as_slice().len();
         if posted > 0 && posted + length > self.shared.options.response_buffer_bytes_max {
@@ -71,6 +74,21 @@ impl Output {
         }
         self.note_out(length as u64);
         self.stream.post(bytes)
+    }
+
+    /// Of HTTP/2: gives a part of a body to the stream as it takes it. Until then it stays with its caller, so that
+    /// nothing is held for it.
+    pub(crate) async fn send_framed(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let room = self.in_time(|stream, _| stream.poll_room()).await?;
+            let (part, after) = rest.split_at(rest.len().min(room));
+            if let Wire::Http2(stream) = &self.stream {
+                stream.data(part, false)?;
+            }
+            rest = after;
+        }
+        Ok(())
     }
 
     /// Counts bytes handed over for sending: of HTTP/2 the connection does, with its frames.
@@ -90,7 +108,9 @@ impl Output {
     ) -> io::Result<()> {
         let (mut offset, end) = (offset, offset + length);
         while offset < end {
-            let posted = self.stream.send_file(&file, offset, end - offset)?;
+            let room = self.in_time(|stream, _| stream.poll_room()).await? as u64;
+            let length = room.min(end - offset);
+            let posted = self.stream.send_file(&file, offset, length)?;
             offset += posted;
             self.note_out(posted);
             if self.stream.posted_bytes() > self.shared.options.response_buffer_bytes_max {
@@ -111,12 +131,20 @@ impl Output {
 
     /// Waits until the kernel has taken everything posted.
     pub(crate) async fn sent(&mut self) -> io::Result<()> {
+        self.in_time(Wire::poll_flush).await
+    }
+
+    /// Waits for the client, for as long as it takes some of what was posted now and then.
+    async fn in_time<T>(
+        &mut self,
+        mut poll: impl FnMut(&mut Wire, &mut Context<'_>) -> Poll<io::Result<T>>,
+    ) -> io::Result<T> {
         let mut left = self.stream.posted_bytes();
         let mut due = self.shared.handle.now() + self.shared.options.write_timeout;
         poll_fn(|cx| {
             loop {
-                if let Poll::Ready(sent) = self.stream.poll_flush(cx) {
-                    return Poll::Ready(sent);
+                if let Poll::Ready(done) = poll(&mut self.stream, cx) {
+                    return Poll::Ready(done);
                 }
                 if self.poll_alarm(due, cx).is_pending() {
                     return Poll::Pending;

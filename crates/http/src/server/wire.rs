@@ -128,6 +128,15 @@ impl Wire {
         }
     }
 
+    /// Ready with how much may be posted at once: of a stream of HTTP/2, when it has its turn.
+    #[inline]
+    pub(crate) fn poll_room(&self) -> Poll<io::Result<usize>> {
+        match self {
+            Wire::Http2(stream) => stream.poll_room(),
+            _ => Poll::Ready(Ok(usize::MAX)),
+        }
+    }
+
     #[inline]
     pub(crate) fn posted_bytes(&self) -> usize {
         match self {

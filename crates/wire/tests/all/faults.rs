@@ -78,7 +78,7 @@ fn messages_and_statuses() {
     400 a Content-Length needs more than 64 bits
     400 a header is folded over several lines
     400 there are both Content-Length and Transfer-Encoding
-    400 an HTTP/1.1 request has no Host header
+    400 the request has no Host header
     400 there is more than one Host header
     400 white space precedes a header's colon
     400 an HTTP/1.0 request has a Transfer-Encoding

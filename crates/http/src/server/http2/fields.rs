@@ -1,6 +1,6 @@
 //! The fields of a request (RFC 9113, section 8): from a header block to what a handler sees.
 
-use prony_wire::{Framing, Method};
+use prony_wire::{Error, Framing, HostLines, Limits, Method, check_target};
 
 use crate::server::incoming::Incoming;
 
@@ -11,20 +11,28 @@ const COOKIE: &[u8] = b"cookie";
 pub(super) enum HeadFault {
     /// It breaks a rule: the stream ends.
     Malformed,
-    /// It has too many fields, or its target is too long: answered with this status.
+    /// It breaks a rule or a limit that HTTP/1.1 has as well, and is answered as there.
+    Wrong(Error),
+    /// It passes a limit or contradicts itself: answered with this status.
     Refused(u16, &'static str),
+}
+
+impl From<Error> for HeadFault {
+    fn from(error: Error) -> HeadFault {
+        HeadFault::Wrong(error)
+    }
 }
 
 /// Reads the fields of one head, in their order.
 pub(super) struct FieldReader<'a> {
     incoming: &'a mut Incoming,
-    headers_max: usize,
-    target_bytes_max: usize,
+    limits: Limits,
     method: Option<Method>,
     has_scheme: bool,
     has_path: bool,
-    /// It is the first of the header lines, as Host, unless it is empty.
+    /// It is the first of the header lines, as Host.
     has_authority: bool,
+    hosts: HostLines,
     has_regular: bool,
     length: Option<u64>,
     cookies: Vec<u8>,
@@ -34,22 +42,18 @@ pub(super) struct FieldReader<'a> {
 
 impl<'a> FieldReader<'a> {
     /// For a head that goes into `incoming`, which is cleared.
-    pub(super) fn new(
-        incoming: &'a mut Incoming,
-        headers_max: usize,
-        target_bytes_max: usize,
-    ) -> FieldReader<'a> {
+    pub(super) fn new(incoming: &'a mut Incoming, limits: Limits) -> FieldReader<'a> {
         incoming.headers.clear();
         incoming.target.clear();
         incoming.expects_continue = false;
         FieldReader {
             incoming,
-            headers_max,
-            target_bytes_max,
+            limits,
             method: None,
             has_scheme: false,
             has_path: false,
             has_authority: false,
+            hosts: HostLines::default(),
             has_regular: false,
             length: None,
             cookies: Vec::new(),
@@ -82,24 +86,16 @@ impl<'a> FieldReader<'a> {
                 self.method = Some(Method::from_name(text).ok_or(HeadFault::Malformed)?);
             }
             b":scheme" if !self.has_scheme && !text.is_empty() => self.has_scheme = true,
-            b":path" if !self.has_path => {
-                let is_visible = |byte: u8| byte.is_ascii_graphic() && byte != b'#';
-                if !(text.starts_with('/') || text == "*") || !text.bytes().all(is_visible) {
-                    return malformed;
-                }
-                if text.len() > self.target_bytes_max {
-                    return Err(HeadFault::Refused(414, "the target is too long"));
-                }
+            // In absolute form it would name a server, too.
+            b":path" if !self.has_path && (text.starts_with('/') || text == "*") => {
                 self.has_path = true;
                 self.incoming.target.push_str(text);
             }
             b":authority" if !self.has_authority => {
-                if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-                    return malformed;
-                }
                 self.has_authority = true;
+                check_server(&mut HostLines::default(), value)?;
                 // First, as it stands in HTTP/1.1.
-                if !text.is_empty() && !self.incoming.headers.push("host", value) {
+                if !self.incoming.headers.push("host", value) {
                     return malformed;
                 }
             }
@@ -112,7 +108,7 @@ impl<'a> FieldReader<'a> {
         let malformed = Err(HeadFault::Malformed);
         self.has_regular = true;
         self.count += 1;
-        if self.count > self.headers_max {
+        if self.count > self.limits.headers_max {
             return Err(HeadFault::Refused(431, "there are too many header fields"));
         }
         let Ok(text) = std::str::from_utf8(name) else {
@@ -127,7 +123,17 @@ impl<'a> FieldReader<'a> {
                 return malformed;
             }
             b"te" if !value.eq_ignore_ascii_case(b"trailers") => return malformed,
-            b"host" if self.has_authority => return Ok(()),
+            b"host" => {
+                check_server(&mut self.hosts, value)?;
+                let authority = self.incoming.headers.get("host");
+                if self.has_authority && authority.is_some_and(|it| !it.eq_ignore_ascii_case(value))
+                {
+                    return Err(HeadFault::Refused(400, "Host is another than :authority"));
+                }
+                if self.has_authority {
+                    return Ok(());
+                }
+            }
             b"content-length" => {
                 let length = number(value).ok_or(HeadFault::Malformed)?;
                 if self
@@ -184,6 +190,8 @@ impl<'a> FieldReader<'a> {
         } else if !self.has_scheme || !self.has_path {
             return Err(HeadFault::Malformed);
         }
+        self.hosts.finish(!self.has_authority)?;
+        check_target(&method, &self.incoming.target, &self.limits)?;
         if ends && self.length.is_some_and(|length| length > 0) {
             return Err(HeadFault::Malformed);
         }
@@ -194,6 +202,15 @@ impl<'a> FieldReader<'a> {
             (false, None) => Framing::Chunked,
         };
         Ok(())
+    }
+}
+
+/// What names the server is never empty, unlike in HTTP/1.1 (section 8.3.1).
+fn check_server(lines: &mut HostLines, value: &[u8]) -> Result<(), HeadFault> {
+    lines.take(value)?;
+    match value.is_empty() {
+        true => Err(Error::BadHost.into()),
+        false => Ok(()),
     }
 }
 
@@ -210,7 +227,12 @@ mod tests {
 
     fn read(fields: &[(&str, &str)], ends: bool) -> (Result<(), HeadFault>, Incoming) {
         let mut incoming = Incoming::default();
-        let mut reader = FieldReader::new(&mut incoming, 5, 20);
+        let limits = Limits {
+            headers_max: 5,
+            target_bytes_max: 20,
+            ..Limits::for_requests()
+        };
+        let mut reader = FieldReader::new(&mut incoming, limits);
         for (name, value) in fields {
             reader.field(name.as_bytes(), value.as_bytes());
         }
@@ -229,7 +251,7 @@ mod tests {
     fn a_request_becomes_one_of_http1() {
         let more = [
             ("cookie", "a=1"),
-            ("host", "other"),
+            ("host", "C:1"),
             ("x", "y"),
             ("cookie", "b=2"),
         ];
@@ -289,19 +311,56 @@ mod tests {
         }
         let late = [("x", "y"), (":authority", "a")];
         assert!(read(&[&GET[..3], &late].concat(), true).0.is_err());
-        for path in ["", "a", "/ b", "/#"] {
+        for (path, fault) in [
+            ("", HeadFault::Malformed),
+            ("a", HeadFault::Malformed),
+            ("http://c:1/", HeadFault::Malformed),
+            ("/ b", HeadFault::Wrong(Error::BadTarget)),
+            ("/#", HeadFault::Wrong(Error::BadTarget)),
+            ("*", HeadFault::Wrong(Error::BadTarget)),
+        ] {
             let mut fields = GET.to_vec();
             fields[2].1 = path;
-            assert_eq!(read(&fields, true).0, Err(HeadFault::Malformed), "{path}");
+            assert_eq!(read(&fields, true).0, Err(fault), "{path}");
         }
         let many = [("x", "y"); 6];
         let refused = read(&[&GET[..], &many].concat(), true).0;
         assert!(matches!(refused, Err(HeadFault::Refused(431, _))));
         let mut long = GET.to_vec();
         long[2].1 = "/12345678901234567890";
-        assert!(matches!(
-            read(&long, true).0,
-            Err(HeadFault::Refused(414, _))
-        ));
+        let too_long = read(&long, true).0;
+        assert!(matches!(too_long, Err(HeadFault::Wrong(error)) if error.status() == 414));
+    }
+
+    #[test]
+    fn an_authority_that_http1_refuses_as_host_was_taken() {
+        let (wrong, lines) = (
+            |error| Err(HeadFault::Wrong(error)),
+            |authorities: &[(&'static str, &'static str)]| {
+                read(&[&GET[..3], authorities].concat(), true).0
+            },
+        );
+        for authority in ["", "a@b", "a:b@c", "a/b", "a?b", "a:b", "a b", "[::1"] {
+            let expected = wrong(Error::BadHost);
+            assert_eq!(lines(&[(":authority", authority)]), expected, "{authority}");
+            assert_eq!(lines(&[("host", authority)]), expected, "{authority}");
+        }
+        assert_eq!(lines(&[]), wrong(Error::MissingHost));
+        let two = [("host", "a"), ("host", "a")];
+        assert_eq!(lines(&two), wrong(Error::RepeatedHost));
+        assert_eq!(
+            lines(&[&[(":authority", "a")], &two[..]].concat()),
+            wrong(Error::RepeatedHost)
+        );
+        let differ = lines(&[(":authority", "a"), ("host", "b")]);
+        assert!(matches!(differ, Err(HeadFault::Refused(400, _))));
+        for fine in [
+            &[("host", "a:1")][..],
+            &[(":authority", "a"), ("host", "A")],
+        ] {
+            assert_eq!(lines(fine), Ok(()), "{fine:?}");
+        }
+        let connect = |authority| read(&[(":method", "CONNECT"), (":authority", authority)], false);
+        assert_eq!(connect("a").0, wrong(Error::BadTarget));
     }
 }

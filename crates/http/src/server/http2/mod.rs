@@ -34,6 +34,8 @@ pub(super) async fn serve<H: Handler>(handler: &H, output: &mut Output, begun: V
         make: |exchange| answer(handler, exchange),
         slots: Vec::new(),
         running: 0,
+        rest: Vec::new(),
+        is_holding_back: false,
         idle_since: now,
         kept_in_stop: now + shared.options.stop_idle_grace,
         posted: (0, now),
@@ -80,6 +82,10 @@ struct Http2Connection<'o, M, F> {
     slots: Vec<Pin<Box<Option<F>>>>,
     /// How many of them are at work.
     running: usize,
+    /// Received bytes that are not taken in yet, because the client takes too little.
+    rest: Vec<u8>,
+    /// Requests that are whole may have to wait for answers that wait for windows.
+    is_holding_back: bool,
     /// Since when no stream was open.
     idle_since: Instant,
     /// A stop keeps the connection until here at least, for its first request.
@@ -99,10 +105,11 @@ where
                 Ok(received) => received,
                 Err(ended) => return Poll::Ready(ended),
             };
+            self.session.grant();
             let has_answered = self.running > 0 && self.poll_running(cx);
             self.stop_in_time();
             match self.send(cx) {
-                Ok(false) if !received && !has_answered => {}
+                Ok(false) if !received && !has_answered && !self.can_take_rest() => {}
                 Ok(_) => continue,
                 Err(_) => return Poll::Ready(Http2End::Broken),
             }
@@ -124,8 +131,12 @@ where
     fn receive(&mut self, cx: &mut Context<'_>) -> Result<bool, Http2End> {
         let mut received = false;
         loop {
-            let unsent = self.session.frames.out_bytes() + self.output.stream.posted_bytes();
-            if unsent >= self.output.shared.options.response_buffer_bytes_max {
+            if self.can_take_rest() {
+                let rest = std::mem::take(&mut self.rest);
+                self.take(&rest, cx).map_err(Http2End::Fatal)?;
+                received = true;
+            }
+            if self.is_full() {
                 return Ok(received);
             }
             let chunk = match self.output.stream.poll_recv(cx) {
@@ -141,13 +152,26 @@ where
         }
     }
 
-    /// Takes bytes; each request is answered as soon as it is whole.
+    /// Whether too much waits for the client to take it.
+    fn is_full(&self) -> bool {
+        let posted = self.output.stream.posted_bytes();
+        self.session.frames.is_full(posted)
+    }
+
+    fn can_take_rest(&self) -> bool {
+        !self.rest.is_empty() && !self.is_full()
+    }
+
+    /// Takes bytes; each request is answered as soon as it is whole, unless too much waits to be sent.
     fn take(&mut self, bytes: &[u8], cx: &mut Context<'_>) -> Result<(), Fatal> {
         let mut rest = bytes;
         loop {
             match self.session.take(&mut rest)? {
                 SessionEvent::More => return Ok(()),
-                SessionEvent::Whole(place) => self.start(place, cx),
+                SessionEvent::Whole(place) if self.session.frames.may_answer() => {
+                    self.start(place, cx);
+                }
+                SessionEvent::Whole(_) => self.is_holding_back = true,
                 SessionEvent::Cancelled(place) => {
                     if let Some(slot) = self.slots.get_mut(place) {
                         slot.set(None);
@@ -156,6 +180,20 @@ where
                     self.session.dropped(place);
                     self.note_idle();
                 }
+            }
+            if self.is_full() {
+                self.rest.extend_from_slice(rest);
+                return Ok(());
+            }
+        }
+    }
+
+    /// Answers requests that waited, as far as that may be now.
+    fn start_held_back(&mut self, cx: &mut Context<'_>) {
+        while self.is_holding_back && self.session.frames.may_answer() {
+            match self.session.held_back() {
+                Some(place) => self.start(place, cx),
+                None => self.is_holding_back = false,
             }
         }
     }
@@ -200,12 +238,14 @@ where
         }
     }
 
-    /// Posts what is to go out; whether more may follow at once.
+    /// Posts what is to go out, and lets the handlers go on whose turn it is; whether more may follow at once.
     fn send(&mut self, cx: &mut Context<'_>) -> std::io::Result<bool> {
-        let mut goes_on = false;
         loop {
             let posted = self.output.stream.posted_bytes();
-            self.session.frames.pump(posted);
+            while let Some(place) = self.session.frames.pump(posted) {
+                self.poll_slot(place, cx);
+            }
+            self.start_held_back(cx);
             let bytes = self.session.frames.out_bytes();
             if bytes == 0 {
                 break;
@@ -214,17 +254,12 @@ where
             let out = self.session.frames.take_out(spare);
             self.output.shared.counters.bytes_out.add(bytes as u64);
             self.output.stream.post(SendBuf::Owned(out))?;
-            // Handlers may wait for the room that this has made.
-            goes_on = self.running > 0;
         }
         let posted = self.output.stream.posted_bytes();
         if posted != self.posted.0 {
             self.posted = (posted, self.output.shared.now());
         }
-        if posted > 0 && self.output.stream.poll_flush(cx)?.is_ready() {
-            return Ok(true);
-        }
-        Ok(goes_on)
+        Ok(posted > 0 && self.output.stream.poll_flush(cx)?.is_ready())
     }
 
     /// Says that the server stops, once it does, and takes no more when a client that knows would send nothing.

@@ -14,23 +14,33 @@ use prony_wire::http2::{
 const OUT_BYTES_MAX: usize = 64 << 10;
 /// Most bytes of memory that are kept for the unsent body of a further answer.
 const UNSENT_KEPT_BYTES_MAX: usize = 64 << 10;
-/// Most bytes of a frame of data, however many the client takes: others of its streams wait for it.
+/// Most bytes of a frame of data, and of what a stream frames before it is another's turn.
 const DATA_BYTES_MAX: usize = FRAME_BYTES;
 
 /// The frames of one connection.
 pub(crate) struct FrameSender(RefCell<SenderState>);
 
+/// INVARIANT: of the bytes that a connection may hold, half are for frames, posted or not, and half for bodies that were
+/// given whole and wait for windows. Bodies in pieces wait with their handlers, so that windows which a client keeps shut
+/// cost nothing here.
 struct SenderState {
     /// Not posted yet.
     out: Vec<u8>,
-    /// Bytes that are posted and not sent, and how many that may be.
+    /// Bytes that are posted and not sent.
     posted_bytes: usize,
-    posted_bytes_max: usize,
+    /// Most bytes of frames, and of `unsent_bytes` when a further request is answered.
+    half_bytes_max: usize,
+    /// What waits of the bodies of all streams.
+    unsent_bytes: usize,
+    /// Memory for the next body that has to wait.
+    spare: Vec<u8>,
     window: i64,
     window_at_first: i64,
     streams: Vec<OutStream>,
     /// The place from which on streams are looked at, so that each has its turn.
     turn: usize,
+    /// The frame of data at the end of `out`, which may get longer: its stream, and where it begins.
+    last_data: Option<(u32, usize)>,
     /// Frames of data since that was asked last.
     data_frames: u32,
 }
@@ -41,9 +51,14 @@ struct OutStream {
     /// 0: none.
     id: u32,
     window: i64,
+    /// What waits of a body that was given whole.
     unsent: Vec<u8>,
     /// How much of that is sent.
     from: usize,
+    /// Bytes that it may frame before its next turn.
+    turn_bytes: usize,
+    /// Its handler waits for its turn.
+    waits: bool,
     /// Nothing is added any more.
     is_whole: bool,
     /// Its last frame is written.
@@ -60,24 +75,29 @@ impl OutStream {
 pub(super) struct WindowTooLarge;
 
 impl FrameSender {
-    pub(super) fn new(posted_bytes_max: usize) -> FrameSender {
+    /// A sender that holds about `bytes_max` bytes.
+    pub(super) fn new(bytes_max: usize) -> FrameSender {
         FrameSender(RefCell::new(SenderState {
             out: Vec::new(),
             posted_bytes: 0,
-            posted_bytes_max,
+            half_bytes_max: (bytes_max / 2).max(1),
+            unsent_bytes: 0,
+            spare: Vec::new(),
             window: WINDOW_AT_FIRST,
             window_at_first: WINDOW_AT_FIRST,
             streams: Vec::new(),
             turn: 0,
+            last_data: None,
             data_frames: 0,
         }))
     }
 
     /// Appends a frame.
     pub(super) fn frame(&self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
-        let out = &mut self.0.borrow_mut().out;
-        put_frame_head(out, payload.len(), kind, flags, stream);
-        out.extend_from_slice(payload);
+        let state = &mut *self.0.borrow_mut();
+        state.last_data = None;
+        put_frame_head(&mut state.out, payload.len(), kind, flags, stream);
+        state.out.extend_from_slice(payload);
     }
 
     /// Begins a stream at a place that has none.
@@ -89,6 +109,8 @@ impl FrameSender {
         let stream = &mut state.streams[place];
         stream.id = id;
         stream.window = state.window_at_first;
+        stream.turn_bytes = DATA_BYTES_MAX;
+        stream.waits = false;
         stream.is_whole = false;
         stream.has_ended = false;
     }
@@ -100,8 +122,10 @@ impl FrameSender {
             return false;
         };
         stream.id = 0;
-        stream.forget_sent(0);
-        stream.has_ended
+        stream.waits = false;
+        let has_ended = stream.has_ended;
+        state.forget_unsent(place);
+        has_ended
     }
 
     /// Lets the client's new first window apply to all of its streams.
@@ -134,20 +158,45 @@ impl FrameSender {
         }
     }
 
-    /// Frames what was written so far of bodies that wait, a frame of each stream in turn.
-    pub(super) fn pump(&self, posted_bytes: usize) {
+    /// Frames what waits of whole bodies, a frame of each stream in turn. Yields the place whose handler is to go on now,
+    /// because it is its turn or all of its body is framed; then there may be more.
+    pub(super) fn pump(&self, posted_bytes: usize) -> Option<usize> {
         let state = &mut *self.0.borrow_mut();
         state.posted_bytes = posted_bytes;
         let count = state.streams.len();
         let mut idle = 0;
-        while idle < count && state.room() > 0 {
+        while idle < count && state.room() > 0 && state.window > 0 {
             let place = state.turn % count;
             state.turn = (place + 1) % count;
+            let stream = &mut state.streams[place];
+            if stream.id == 0 || stream.window <= 0 {
+                idle += 1;
+                continue;
+            }
+            stream.turn_bytes = DATA_BYTES_MAX;
+            if std::mem::take(&mut stream.waits) {
+                return Some(place);
+            }
             match state.frame_unsent(place) {
+                true if state.streams[place].unsent() == 0 => return Some(place),
                 true => idle = 0,
                 false => idle += 1,
             }
         }
+        None
+    }
+
+    /// Whether the client takes so little that nothing more is to be read or made for it.
+    pub(super) fn is_full(&self, posted_bytes: usize) -> bool {
+        let state = &mut *self.0.borrow_mut();
+        state.posted_bytes = posted_bytes;
+        state.room() == 0
+    }
+
+    /// Whether a further request may be answered now, whose whole body may have to wait.
+    pub(super) fn may_answer(&self) -> bool {
+        let state = self.0.borrow();
+        state.unsent_bytes == 0 || state.unsent_bytes < state.half_bytes_max
     }
 
     /// Frames of data since the last call.
@@ -162,43 +211,64 @@ impl FrameSender {
 
     /// What is to be posted; `spare` is an empty buffer for what follows.
     pub(super) fn take_out(&self, spare: Vec<u8>) -> Vec<u8> {
-        std::mem::replace(&mut self.0.borrow_mut().out, spare)
+        let state = &mut *self.0.borrow_mut();
+        state.last_data = None;
+        std::mem::replace(&mut state.out, spare)
     }
 }
 
 impl SenderState {
     /// How many bytes more may be framed before some are posted or sent.
     fn room(&self) -> usize {
-        let posted = self
-            .posted_bytes_max
+        let held = self
+            .half_bytes_max
             .saturating_sub(self.posted_bytes + self.out.len());
-        posted.min(OUT_BYTES_MAX.saturating_sub(self.out.len()))
+        held.min(OUT_BYTES_MAX.saturating_sub(self.out.len()))
+    }
+
+    /// How many bytes of its body the stream at a place may frame now.
+    fn room_of(&self, place: usize) -> usize {
+        let stream = &self.streams[place];
+        let window = self.window.min(stream.window).max(0) as usize;
+        window.min(stream.turn_bytes).min(self.room())
     }
 
     /// Frames as much of `bytes` as may be sent at once, in one frame; how much that is.
     fn frame_some(&mut self, place: usize, bytes: &[u8], is_whole: bool) -> usize {
-        let room = self.room();
-        let stream = &mut self.streams[place];
-        let window = self.window.min(stream.window).max(0) as usize;
-        let count = bytes.len().min(window).min(DATA_BYTES_MAX).min(room);
+        let room = self.room_of(place);
+        let id = self.streams[place].id;
+        let begun = self.last_data.filter(|(of, _)| *of == id);
+        let length = begun.map_or(0, |(_, start)| self.out.len() - start - FRAME_HEAD_BYTES);
+        let (start, length) = match begun {
+            Some((_, start)) if length < DATA_BYTES_MAX => (start, length),
+            _ => (self.out.len(), 0),
+        };
+        let count = bytes.len().min(room).min(DATA_BYTES_MAX - length);
         let ends = is_whole && count == bytes.len();
         if count == 0 && !ends {
             return 0;
         }
-        let flags = if ends { flag::END_STREAM } else { 0 };
-        put_frame_head(&mut self.out, count, kind::DATA, flags, stream.id);
+        if start == self.out.len() {
+            put_frame_head(&mut self.out, 0, kind::DATA, 0, id);
+            self.last_data = Some((id, start));
+            self.data_frames = self.data_frames.saturating_add(1);
+        }
         self.out.extend_from_slice(&bytes[..count]);
+        let [_, a, b, c] = ((length + count) as u32).to_be_bytes();
+        self.out[start..start + 3].copy_from_slice(&[a, b, c]);
+        self.out[start + 4] = if ends { flag::END_STREAM } else { 0 };
+        let stream = &mut self.streams[place];
         stream.window -= count as i64;
+        stream.turn_bytes -= count;
         stream.has_ended |= ends;
         self.window -= count as i64;
-        self.data_frames = self.data_frames.saturating_add(1);
         count
     }
 
     /// Frames one frame of what waits at a place; whether there was one.
     fn frame_unsent(&mut self, place: usize) -> bool {
         let stream = &mut self.streams[place];
-        if stream.unsent() == 0 || stream.id == 0 {
+        if stream.unsent() == 0 {
             return false;
         }
         let (is_whole, from) = (stream.is_whole, stream.from);
@@ -207,21 +277,22 @@ impl SenderState {
         let stream = &mut self.streams[place];
         stream.unsent = unsent;
         stream.from += count;
-        stream.forget_sent(1);
+        self.unsent_bytes -= count;
+        if stream.unsent() == 0 {
+            self.forget_unsent(place);
+        }
         count > 0
     }
-}
 
-impl OutStream {
-    /// Empties the buffer once all of it is sent, or, with a `least` of 0, in any case.
-    fn forget_sent(&mut self, least: usize) {
-        if self.unsent() >= least && least > 0 {
-            return;
-        }
-        self.from = 0;
-        self.unsent.clear();
-        if self.unsent.capacity() > UNSENT_KEPT_BYTES_MAX {
-            self.unsent = Vec::new();
+    /// Drops what waits at a place. Its memory is kept once, for whichever stream needs it next.
+    fn forget_unsent(&mut self, place: usize) {
+        let stream = &mut self.streams[place];
+        self.unsent_bytes -= stream.unsent();
+        stream.from = 0;
+        let mut unsent = std::mem::take(&mut stream.unsent);
+        if unsent.capacity() <= UNSENT_KEPT_BYTES_MAX && unsent.capacity() > self.spare.capacity() {
+            unsent.clear();
+            self.spare = unsent;
         }
     }
 }
@@ -247,6 +318,7 @@ impl StreamSender {
         let Some(stream) = state.streams.get_mut(self.place) else {
             return Ok(());
         };
+        state.last_data = None;
         let out = &mut state.out;
         let start = out.len();
         put_frame_head(out, 0, kind::HEADERS, 0, stream.id);
@@ -294,9 +366,31 @@ impl StreamSender {
                 }
             }
         }
-        let stream = &mut state.streams[self.place];
-        stream.unsent.extend_from_slice(rest);
+        if !rest.is_empty() {
+            let stream = &mut state.streams[self.place];
+            if stream.unsent.capacity() == 0 {
+                stream.unsent = std::mem::take(&mut state.spare);
+            }
+            stream.unsent.extend_from_slice(rest);
+            state.unsent_bytes += rest.len();
+        }
         Ok(())
+    }
+
+    /// Ready with how many bytes of the body may be framed at once; until then the stream waits for its turn, in which
+    /// the connection polls it.
+    pub(crate) fn poll_room(&self) -> Poll<io::Result<usize>> {
+        let state = &mut *self.frames.0.borrow_mut();
+        if state.streams.len() <= self.place {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+        let room = state.room_of(self.place);
+        let stream = &mut state.streams[self.place];
+        stream.waits |= room == 0;
+        match stream.waits {
+            true => Poll::Pending,
+            false => Poll::Ready(Ok(room)),
+        }
     }
 
     /// Bytes of the body that wait for a window, or for others to be posted.
@@ -305,7 +399,7 @@ impl StreamSender {
         state.streams.get(self.place).map_or(0, OutStream::unsent)
     }
 
-    /// Ready once nothing waits. The connection polls all of its streams.
+    /// Ready once nothing waits. The connection polls the stream then.
     pub(crate) fn poll_sent(&self) -> Poll<io::Result<()>> {
         match self.unsent_bytes() {
             0 => Poll::Ready(Ok(())),
@@ -374,15 +468,19 @@ mod tests {
         one.data(&[b'x'; 50_000], true).unwrap();
         two.data(&[b'y'; 50_000], true).unwrap();
         let sent = frames(&sender.take_out(Vec::new()));
-        assert_eq!(sent, [(0, 0, 16_384), (0, 0, 3_616)].repeat(2));
+        assert_eq!(sent, [(0, 0, 16_384); 2]);
+        assert_eq!(sender.pump(0), None);
+        let sent = frames(&sender.take_out(Vec::new()));
+        assert_eq!(sent, [(0, 0, 3_616); 2]);
         assert_eq!((one.unsent_bytes(), two.unsent_bytes()), (30_000, 30_000));
         assert!(sender.widen(Some(0), 40_000).is_ok() && sender.widen(Some(1), 40_000).is_ok());
-        sender.pump(0);
+        assert_eq!(sender.pump(0), None);
         // The connection's window had 65,535 bytes.
         let sent = frames(&sender.take_out(Vec::new()));
         assert_eq!(sent, [(0, 0, 16_384), (0, 0, 9_151)]);
         assert!(sender.widen(None, 100_000).is_ok());
-        sender.pump(0);
+        // Each handler hears that its body is framed.
+        assert_eq!([(); 3].map(|()| sender.pump(0)), [Some(0), Some(1), None]);
         let sent = frames(&sender.take_out(Vec::new()));
         let total: usize = sent.iter().map(|(_, _, length)| length).sum();
         assert_eq!(
@@ -395,26 +493,79 @@ mod tests {
 
     #[test]
     fn bodies_wait_while_much_is_posted_and_nothing_follows_their_end() {
-        let sender = Rc::new(FrameSender::new(100_000));
+        let sender = Rc::new(FrameSender::new(200_000));
         let one = stream(&sender, 0, 1);
-        sender.pump(100_000);
-        one.data(b"Hello", false).unwrap();
+        assert_eq!(sender.pump(100_000), None);
+        one.data(b"Hello", true).unwrap();
         assert_eq!((sender.out_bytes(), one.unsent_bytes()), (0, 5));
-        sender.pump(99_998);
-        assert_eq!(
-            (sender.out_bytes(), one.unsent_bytes()),
-            (FRAME_HEAD_BYTES + 2, 3)
-        );
-        sender.take_out(Vec::new());
-        one.data(b"!", true).unwrap();
+        assert_eq!(sender.pump(99_998), None);
+        let framed = (sender.out_bytes(), one.unsent_bytes());
+        assert_eq!(framed, (FRAME_HEAD_BYTES + 2, 3));
         assert!(one.data(b"more", false).is_err());
-        sender.pump(0);
-        assert_eq!(frames(&sender.take_out(Vec::new())), [(0, 1, 4)]);
+        sender.take_out(Vec::new());
+        assert_eq!(sender.pump(0), Some(0));
+        assert_eq!(frames(&sender.take_out(Vec::new())), [(0, 1, 3)]);
         // Nothing but the end.
         let two = stream(&sender, 1, 3);
         two.data(&[], true).unwrap();
         assert_eq!(frames(&sender.take_out(Vec::new())), [(0, 1, 0)]);
         assert!(sender.close(1));
+    }
+
+    /// What a stream in pieces frames until it has to wait.
+    fn pour(stream: &StreamSender) {
+        while let Poll::Ready(Ok(room)) = stream.poll_room() {
+            stream.data(&vec![b'x'; room.min(1_000)], false).unwrap();
+        }
+    }
+
+    #[test]
+    fn bodies_in_pieces_hold_nothing_and_take_turns() {
+        let sender = Rc::new(FrameSender::new(400_000));
+        assert!(
+            sender.set_first_window(1_000_000).is_ok() && sender.widen(None, 1_000_000).is_ok()
+        );
+        let (one, two) = (stream(&sender, 0, 1), stream(&sender, 1, 3));
+        pour(&one);
+        pour(&two);
+        // Small pieces are put together.
+        let sent = sender.take_out(Vec::new());
+        assert_eq!(frames(&sent), [(0, 0, 16_384); 2]);
+        let mut turns = Vec::new();
+        while let Some(place) = sender.pump(0) {
+            turns.push(place);
+            pour([&one, &two][place]);
+        }
+        assert_eq!(turns, [0, 1, 0, 1]);
+        assert_eq!(sender.out_bytes() / 10_000, 6);
+        assert_eq!((one.unsent_bytes(), two.unsent_bytes()), (0, 0));
+        assert!(sender.is_full(0) && sender.may_answer());
+        // A window that is shut costs no one a turn, and its stream nothing.
+        assert!(sender.widen(Some(0), -2_000_000).is_ok());
+        sender.take_out(Vec::new());
+        assert_eq!(sender.pump(0), Some(1));
+        assert_eq!(sender.pump(200_000), None);
+    }
+
+    #[test]
+    fn memory_of_whole_bodies_that_wait_is_bounded_and_kept_once() {
+        let sender = Rc::new(FrameSender::new(100_000));
+        assert!(sender.set_first_window(0).is_ok());
+        let streams: Vec<_> = (0..3)
+            .map(|place| stream(&sender, place, 2 * place as u32 + 1))
+            .collect();
+        for (one, may_answer) in streams.iter().zip([true, true, false]) {
+            one.data(&[b'x'; 20_000], true).unwrap();
+            assert_eq!(sender.may_answer(), may_answer);
+        }
+        for place in 0..3 {
+            assert!(!sender.close(place));
+        }
+        assert!(sender.may_answer());
+        let state = sender.0.borrow();
+        let kept = state.streams.iter().map(|stream| stream.unsent.capacity());
+        assert_eq!((state.unsent_bytes, kept.sum::<usize>()), (0, 0));
+        assert!((1..=UNSENT_KEPT_BYTES_MAX).contains(&state.spare.capacity()));
     }
 
     #[test]

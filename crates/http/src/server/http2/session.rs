@@ -6,6 +6,8 @@
 
 mod control;
 mod streams;
+#[cfg(test)]
+mod tests;
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -23,7 +25,7 @@ use crate::server::state::ServerState;
 
 /// Requests that a client may have open at once.
 pub(super) const STREAMS_MAX: usize = 256;
-/// Bytes of a body that a client may send ahead, on one stream and on all of a connection.
+/// Bytes of bodies that a client may send ahead, on one stream and on all of a connection.
 const STREAM_WINDOW: u32 = 256 << 10;
 const CONNECTION_WINDOW: u32 = 1 << 20;
 /// Frames of a head beside its first.
@@ -111,7 +113,8 @@ pub(super) struct Http2Session {
     ended: [(u32, bool); ENDED_MAX],
     ended_next: usize,
     window: i64,
-    ungranted: u32,
+    /// Data came since windows were widened last.
+    has_new_data: bool,
     calm: Calm,
     /// Since when a frame or a head is not whole.
     partial_since: Option<Instant>,
@@ -196,7 +199,7 @@ impl Http2Session {
             ended: [(0, false); ENDED_MAX],
             ended_next: 0,
             window: i64::from(CONNECTION_WINDOW),
-            ungranted: 0,
+            has_new_data: false,
             calm: Calm {
                 idle_frames: IDLE_FRAMES_MAX,
                 resets: RESETS_MAX,
@@ -463,11 +466,7 @@ impl Http2Session {
         let Some(exchange) = self.exchanges[place].as_mut() else {
             return Ok(SessionEvent::More);
         };
-        let mut reader = FieldReader::new(
-            &mut exchange.incoming,
-            limits.headers_max,
-            limits.target_bytes_max,
-        );
+        let mut reader = FieldReader::new(&mut exchange.incoming, limits);
         let size = self
             .decoder
             .decode(block, limits.head_bytes_max, |name, value| {
@@ -510,7 +509,8 @@ impl Http2Session {
                 Ok(SessionEvent::More)
             }
             Err(HeadFault::Malformed) => self.break_off(place, code::PROTOCOL_ERROR),
-            Err(HeadFault::Refused(status, why)) => self.refuse(place, status, why, ends),
+            Err(HeadFault::Wrong(error)) => self.refuse(place, error.status(), &error, ends),
+            Err(HeadFault::Refused(status, why)) => self.refuse(place, status, &why, ends),
         }
     }
 
@@ -563,13 +563,7 @@ impl Http2Session {
                 "more data came than the window allows",
             ));
         }
-        self.ungranted += frame.length as u32;
-        if self.ungranted >= CONNECTION_WINDOW / 2 {
-            let granted = std::mem::take(&mut self.ungranted);
-            self.window += i64::from(granted);
-            self.frames
-                .frame(kind::WINDOW_UPDATE, 0, 0, &granted.to_be_bytes());
-        }
+        self.has_new_data = true;
         Ok(())
     }
 
@@ -597,33 +591,40 @@ impl Http2Session {
             return self.break_off(place, code::PROTOCOL_ERROR);
         }
         if stream.received > options.limits.body_bytes_max {
-            return self.refuse(place, 413, TOO_LARGE, ends);
+            return self.refuse(place, 413, &TOO_LARGE, ends);
         }
         if let Some(exchange) = self.exchanges[place].as_mut() {
             if !data.is_empty() && !exchange.incoming.put(data, &options.body_memory) {
                 let why = "there is no memory for the request's body just now";
-                return self.refuse(place, 503, why, ends);
+                return self.refuse(place, 503, &why, ends);
             }
             let whole = options.body_time(stream.received);
             let due = exchange.incoming.began + whole;
             stream.due = due.min(self.shared.now() + options.body_timeout);
         }
-        if ends {
-            return self.end_of_body(place);
+        match ends {
+            true => self.end_of_body(place),
+            false => Ok(SessionEvent::More),
         }
-        self.grant(place);
-        Ok(SessionEvent::More)
     }
 
-    /// Widens a stream's window again once half of it is used, padding too.
-    fn grant(&mut self, place: usize) {
-        let stream = &mut self.places[place];
-        let used = i64::from(STREAM_WINDOW) - stream.window;
-        if used >= i64::from(STREAM_WINDOW / 2) {
-            stream.window += used;
-            let granted = used as u32;
-            self.frames
-                .frame(kind::WINDOW_UPDATE, 0, stream.id, &granted.to_be_bytes());
+    /// Widens windows again once half of them is used, padding too: for all data that came together, just before that is
+    /// sent. A client that sends more than it was granted is found as long as nothing is granted in between.
+    pub(super) fn grant(&mut self) {
+        if !std::mem::take(&mut self.has_new_data) {
+            return;
+        }
+        let bodies = self.places.iter_mut();
+        let bodies = bodies.filter(|stream| stream.id != 0 && !stream.is_answering);
+        let bodies = bodies.map(|stream| (stream.id, &mut stream.window, STREAM_WINDOW));
+        let connection = (0, &mut self.window, CONNECTION_WINDOW);
+        for (id, window, whole) in bodies.chain([connection]) {
+            let used = i64::from(whole) - *window;
+            if used >= i64::from(whole / 2) {
+                *window += used;
+                let granted = (used as u32).to_be_bytes();
+                self.frames.frame(kind::WINDOW_UPDATE, 0, id, &granted);
+            }
         }
     }
 

@@ -1,5 +1,7 @@
 //! The places of streams, how streams end, and what comes too late.
 
+use std::fmt;
+
 use prony_base::Instant;
 use prony_wire::Method;
 use prony_wire::http2::{code, kind};
@@ -39,6 +41,16 @@ impl Http2Session {
         place: usize,
     ) -> Option<Box<Http2Exchange>> {
         self.exchanges.get_mut(place)?.take()
+    }
+
+    /// The place of the request that is whole and has waited longest to be answered.
+    pub(in crate::server::http2) fn held_back(&self) -> Option<usize> {
+        let waiting = self.places.iter().zip(&self.exchanges).enumerate();
+        let waiting = waiting.filter(|(_, (stream, exchange))| {
+            stream.id != 0 && stream.is_answering && exchange.is_some()
+        });
+        let first = waiting.min_by_key(|(_, (stream, _))| stream.id);
+        first.map(|(place, _)| place)
     }
 
     /// A request was answered, or its handler broke off.
@@ -115,13 +127,13 @@ impl Http2Session {
         &mut self,
         place: usize,
         status: u16,
-        why: &str,
+        why: &dyn fmt::Display,
         ends: bool,
     ) -> SessionResult {
         self.calm.spend_reset()?;
         if let Some(exchange) = self.exchanges[place].as_mut() {
             let is_head = exchange.incoming.method == Method::Head;
-            exchange.response.refuse(status, &why, is_head);
+            exchange.response.refuse(status, why, is_head);
         }
         let id = self.places[place].id;
         let went_out = self.frames.close(place);
@@ -177,7 +189,7 @@ impl Http2Session {
         }
         for place in 0..self.places.len() {
             if self.places[place].id != 0 && self.places[place].due <= now {
-                self.refuse(place, 408, "the request's body came too slowly", false)?;
+                self.refuse(place, 408, &"the request's body came too slowly", false)?;
             }
         }
         Ok(())
