@@ -14,6 +14,10 @@ use prony_engine::{Config, Handle, ListenOptions, Stream, mailbox};
 use prony_http::{
     Budget, Handler, Header, Interruption, Request, Response, Server, ServerOptions, Source, Totals,
 };
+use prony_tls::{
+    Advanced, Handshaking, Offer, PlainData, ServerTls, TlsConfig, TlsError, TlsSession,
+    TlsSettings, TlsVersions,
+};
 use prony_wire::Limits;
 
 const HELLO: &str = "GET /hello HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -939,4 +943,76 @@ fn a_client_that_had_said_that_it_sends_nothing_more_was_waited_for() {
     });
     assert_about(told.client.0, Nanos::ZERO);
     assert_about(told.client.1, Nanos::from_secs(2));
+}
+
+/// A client's session on a connection.
+async fn secured(stream: &Stream, config: &TlsConfig, offer: Offer) -> Box<TlsSession> {
+    let mut out = Vec::new();
+    let mut ours = Handshaking::client(config, "a", offer, &mut out).expect("a name");
+    loop {
+        stream.post(std::mem::take(&mut out)).expect("room");
+        let received = stream.recv().await.expect("a handshake");
+        match ours.advance(&received, &mut out).expect("a handshake") {
+            Advanced::More(more) => ours = more,
+            Advanced::Done(session, _) => {
+                stream.post(out).expect("room");
+                return session;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_fault_of_tls_after_the_handshake_was_a_reset_without_an_alert() {
+    let made = rcgen::generate_simple_self_signed(vec!["a".to_owned()]).expect("a certificate");
+    let (pem, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+    let (versions, both) = (TlsVersions::default(), Offer::Either);
+    let tls = ServerTls::from_pem(pem.as_bytes(), key.as_bytes(), versions, both, true);
+    let options = ServerOptions {
+        tls: Some(tls.expect("a certificate")),
+        http2: true,
+        ..ServerOptions::default()
+    };
+    let mut trust = TlsSettings::trusting_nobody();
+    trust.add_roots_pem(pem.as_bytes()).expect("a certificate");
+    let config = trust.build().expect("settings");
+    for offer in [Offer::Http1, Offer::Http2] {
+        let config = config.clone();
+        let told = tell(
+            options.clone(),
+            async move |handle: Handle, stop_sender: StopSender| {
+                let stream = connect(&handle).await;
+                let mut session = secured(&stream, &config, offer).await;
+                let mut out = Vec::new();
+                session.encrypt(b"anything", &mut out).expect("a key");
+                *out.last_mut().expect("a record") ^= 1;
+                // What follows it would make a close at once a reset.
+                out.resize(200_000, 0);
+                stream.post(out).expect("room");
+                let fault = loop {
+                    let received = stream.recv().await.expect("no reset");
+                    assert!(!received.is_empty(), "an end without an alert");
+                    session.take_in(&received);
+                    let next = loop {
+                        match session.next_data() {
+                            Ok(PlainData::Data(_)) => {}
+                            next => break next.map(|_| ()),
+                        }
+                    };
+                    if let Err(fault) = next {
+                        break fault;
+                    }
+                };
+                let end = stream.recv().await.map(|bytes| bytes.len());
+                drop(stop_sender);
+                (fault, end.map_err(|error| error.kind()))
+            },
+        );
+        let (fault, end) = told.client;
+        assert!(
+            matches!(&fault, TlsError::Alert(name) if name == "bad_record_mac"),
+            "{fault}"
+        );
+        assert_eq!((end, told.totals.requests), (Ok(0), 0));
+    }
 }

@@ -4,7 +4,7 @@
 use ring::aead::{
     AES_128_GCM, AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey,
 };
-use rustls::ConnectionTrafficSecrets;
+use rustls::{AlertDescription, ConnectionTrafficSecrets};
 
 use crate::error::TlsError;
 
@@ -25,6 +25,22 @@ pub mod content {
     pub const ALERT: u8 = 21;
     pub const HANDSHAKE: u8 = 22;
     pub const DATA: u8 = 23;
+}
+
+/// What a peer did wrong.
+pub struct PeerFault {
+    /// The alert that tells it so; none where the peer itself has sent one.
+    pub alert: Option<AlertDescription>,
+    pub error: TlsError,
+}
+
+impl PeerFault {
+    pub fn new(alert: AlertDescription, why: &str) -> PeerFault {
+        PeerFault {
+            alert: Some(alert),
+            error: TlsError::Protocol(why.to_owned()),
+        }
+    }
 }
 
 /// How records are laid out.
@@ -154,7 +170,7 @@ impl RecordKey {
     }
 
     /// How many bytes the record has that `bytes` begin with; `None`: more are needed to know.
-    pub fn length_of(&self, bytes: &[u8]) -> Result<Option<usize>, TlsError> {
+    pub fn length_of(&self, bytes: &[u8]) -> Result<Option<usize>, PeerFault> {
         let Some(&[_, _, _, high, low]) = bytes.first_chunk::<HEADER_BYTES>() else {
             return Ok(None);
         };
@@ -164,19 +180,17 @@ impl RecordKey {
             RecordLayout::Tls12Explicit | RecordLayout::Tls12 => OVERHEAD_BYTES_MAX_12,
         };
         if length > PLAIN_BYTES_MAX + overhead {
-            return Err(TlsError::Protocol(
-                "the peer sent a record that is too long".to_owned(),
-            ));
+            return Err(too_long());
         }
         Ok(Some(HEADER_BYTES + length))
     }
 
     /// Decrypts `record`, which is whole, in place.
-    pub fn open(&mut self, record: &mut [u8]) -> Result<OpenedRecord, TlsError> {
+    pub fn open(&mut self, record: &mut [u8]) -> Result<OpenedRecord, PeerFault> {
         let undecipherable = || {
-            TlsError::Protocol(
-                "what came cannot be decrypted: it was changed on the way, or wrong from the start"
-                    .to_owned(),
+            PeerFault::new(
+                AlertDescription::BadRecordMac,
+                "what came cannot be decrypted: it was changed on the way, or wrong from the start",
             )
         };
         let Some(header) = record.first_chunk::<HEADER_BYTES>().copied() else {
@@ -211,9 +225,7 @@ impl RecordKey {
             },
         };
         if length > PLAIN_BYTES_MAX {
-            return Err(TlsError::Protocol(
-                "the peer sent a record that is too long".to_owned(),
-            ));
+            return Err(too_long());
         }
         Ok(OpenedRecord {
             content,
@@ -221,4 +233,11 @@ impl RecordKey {
             to: from + length,
         })
     }
+}
+
+fn too_long() -> PeerFault {
+    PeerFault::new(
+        AlertDescription::RecordOverflow,
+        "the peer sent a record that is too long",
+    )
 }

@@ -9,7 +9,7 @@ use rustls::{
 };
 
 use crate::error::TlsError;
-use crate::records::{PLAIN_BYTES_MAX, RecordKey, content};
+use crate::records::{PLAIN_BYTES_MAX, PeerFault, RecordKey, content};
 
 /// A buffer that has grown beyond this is given back once it is empty.
 const KEPT_BYTES_MAX: usize = 64 << 10;
@@ -27,6 +27,7 @@ const HELLO_REQUEST: u8 = 0;
 /// A key update that asks for none in return, whole.
 const KEY_UPDATE_MESSAGE: [u8; 5] = [KEY_UPDATE, 0, 0, 1, 0];
 const ALERT_WARNING: u8 = 1;
+const ALERT_FATAL: u8 = 2;
 const CLOSE_NOTIFY: u8 = 0;
 const USER_CANCELED: u8 = 90;
 
@@ -56,6 +57,8 @@ pub struct TlsSession {
     updates: u32,
     empty: u32,
     has_ended: bool,
+    /// What the peer did wrong: nothing that follows is looked at.
+    fault: Option<PeerFault>,
     /// Most records with one key.
     records_max: u64,
 }
@@ -71,7 +74,7 @@ pub enum PlainData<'a> {
     Ended,
 }
 
-/// What a decrypted record means.
+/// What a decrypted record means; of data, where it is.
 enum RecordStep {
     Again,
     Ended,
@@ -109,6 +112,7 @@ impl TlsSession {
             updates: 0,
             empty: 0,
             has_ended: false,
+            fault: None,
             records_max,
         })
     }
@@ -127,13 +131,25 @@ impl TlsSession {
         Ok(())
     }
 
-    /// Appends this side's end to `out`; nothing may be sent after it.
+    /// Appends this side's end to `out`, after a fault of the peer the alert that names it; nothing may be sent after it.
     ///
     /// # Errors
     /// As of [`encrypt`](TlsSession::encrypt).
     pub fn close(&mut self, out: &mut Vec<u8>) -> Result<(), TlsError> {
-        let alert = [ALERT_WARNING, CLOSE_NOTIFY];
+        let alert = match self.alert_owed() {
+            None => [ALERT_WARNING, CLOSE_NOTIFY],
+            Some(alert) => [ALERT_FATAL, alert.into()],
+        };
         self.sending.seal(content::ALERT, &alert, out)
+    }
+
+    /// Whether the peer did something wrong, which [`close`](TlsSession::close) tells it.
+    pub fn owes_alert(&self) -> bool {
+        self.alert_owed().is_some()
+    }
+
+    fn alert_owed(&self) -> Option<AlertDescription> {
+        self.fault.as_ref()?.alert
     }
 
     /// Takes in received bytes, which [`next_data`](TlsSession::next_data) then decrypts.
@@ -158,34 +174,48 @@ impl TlsSession {
             self.has_returned_first = true;
             return Ok(PlainData::Data(&self.first));
         }
-        loop {
-            if self.has_ended {
-                return Ok(PlainData::Ended);
-            }
-            let rest = &mut self.incoming[self.used..];
-            let length = match self.receiving.length_of(rest)? {
-                Some(length) if length <= rest.len() => length,
-                _ => return Ok(PlainData::More),
-            };
-            let begin = self.used;
-            let opened = self.receiving.open(&mut rest[..length])?;
-            self.used += length;
-            let (from, to) = (begin + opened.from, begin + opened.to);
-            match self.step(opened.content, from, to)? {
-                RecordStep::Again => {}
-                RecordStep::Ended => self.has_ended = true,
-                RecordStep::Data(from, to) => return Ok(PlainData::Data(&self.incoming[from..to])),
+        if let Some(fault) = &self.fault {
+            return Err(fault.error.clone());
+        }
+        match self.next_record() {
+            Ok(None) => Ok(PlainData::More),
+            Ok(Some(RecordStep::Data(from, to))) => Ok(PlainData::Data(&self.incoming[from..to])),
+            Ok(Some(_)) => Ok(PlainData::Ended),
+            Err(fault) => {
+                let error = fault.error.clone();
+                self.fault = Some(fault);
+                Err(error)
             }
         }
     }
 
+    /// The next record that has data or ends the peer's side; None: more bytes are needed.
+    fn next_record(&mut self) -> Result<Option<RecordStep>, PeerFault> {
+        while !self.has_ended {
+            let rest = &mut self.incoming[self.used..];
+            let length = match self.receiving.length_of(rest)? {
+                Some(length) if length <= rest.len() => length,
+                _ => return Ok(None),
+            };
+            let begin = self.used;
+            let opened = self.receiving.open(&mut rest[..length])?;
+            self.used += length;
+            match self.step(opened.content, begin + opened.from, begin + opened.to)? {
+                RecordStep::Again => {}
+                RecordStep::Ended => self.has_ended = true,
+                data => return Ok(Some(data)),
+            }
+        }
+        Ok(Some(RecordStep::Ended))
+    }
+
     /// What the record means whose plain bytes are from `from` to `to`.
-    fn step(&mut self, kind: u8, from: usize, to: usize) -> Result<RecordStep, TlsError> {
+    fn step(&mut self, kind: u8, from: usize, to: usize) -> Result<RecordStep, PeerFault> {
         match kind {
             content::DATA if from == to => {
                 self.empty += 1;
                 match self.empty > EMPTY_MAX {
-                    true => Err(broke("too many empty records")),
+                    true => Err(unexpected("too many empty records")),
                     false => Ok(RecordStep::Again),
                 }
             }
@@ -197,33 +227,39 @@ impl TlsSession {
             content::HANDSHAKE => {
                 let part = &self.incoming[from..to];
                 if self.message.len() + part.len() > MESSAGE_BYTES_MAX {
-                    return Err(broke("a message that is too long"));
+                    let too_long = "a message that is too long";
+                    return Err(broke(AlertDescription::DecodeError, too_long));
                 }
                 self.message.extend_from_slice(part);
                 self.messages()?;
                 Ok(RecordStep::Again)
             }
-            content::CHANGE_CIPHER_SPEC => Err(broke("a change of the cipher after the handshake")),
-            _ => Err(broke("a record of an unknown type")),
+            content::CHANGE_CIPHER_SPEC => {
+                Err(unexpected("a change of the cipher after the handshake"))
+            }
+            _ => Err(unexpected("a record of an unknown type")),
         }
     }
 
-    fn alert(&self, from: usize, to: usize) -> Result<RecordStep, TlsError> {
+    fn alert(&self, from: usize, to: usize) -> Result<RecordStep, PeerFault> {
         match self.incoming[from..to] {
             [_, CLOSE_NOTIFY] => Ok(RecordStep::Ended),
             [_, USER_CANCELED] => Ok(RecordStep::Again),
             // Before TLS 1.3 there are warnings, which end nothing.
             [ALERT_WARNING, _] if !self.is_tls13 => Ok(RecordStep::Again),
-            [_, alert] => Err(TlsError::of(
-                Error::AlertReceived(AlertDescription::from(alert)),
-                self.shows_certificate,
-            )),
-            _ => Err(broke("an alert of another length than two bytes")),
+            [_, alert] => Err(PeerFault {
+                alert: None,
+                error: self.error(Error::AlertReceived(AlertDescription::from(alert))),
+            }),
+            _ => {
+                let length = "an alert of another length than two bytes";
+                Err(broke(AlertDescription::DecodeError, length))
+            }
         }
     }
 
     /// Takes the messages that are whole.
-    fn messages(&mut self) -> Result<(), TlsError> {
+    fn messages(&mut self) -> Result<(), PeerFault> {
         let mut message = std::mem::take(&mut self.message);
         let mut used = 0;
         while let Some(&[kind, a, b, c]) = message[used..].first_chunk::<4>() {
@@ -239,27 +275,35 @@ impl TlsSession {
         Ok(())
     }
 
-    fn message(&mut self, kind: u8, body: &[u8]) -> Result<(), TlsError> {
+    fn message(&mut self, kind: u8, body: &[u8]) -> Result<(), PeerFault> {
         match (kind, &mut self.kernel) {
-            (NEW_SESSION_TICKET, Kernel::Client(client)) if self.is_tls13 => client
-                .handle_new_session_ticket(body)
-                .map_err(|error| TlsError::of(error, self.shows_certificate)),
+            (NEW_SESSION_TICKET, Kernel::Client(client)) if self.is_tls13 => {
+                let taken = client.handle_new_session_ticket(body);
+                taken.map_err(|error| PeerFault {
+                    alert: Some(AlertDescription::DecodeError),
+                    error: self.error(error),
+                })
+            }
             (KEY_UPDATE, _) if self.is_tls13 => {
                 self.updates += 1;
                 let (true, [asks @ (0 | 1)]) = (self.updates <= UPDATES_MAX, body) else {
-                    return Err(broke("a change of the key as it may not be"));
+                    let how = "a change of the key as it may not be";
+                    return Err(broke(AlertDescription::IllegalParameter, how));
                 };
                 self.owes_update |= *asks == 1;
                 let secret = match &mut self.kernel {
                     Kernel::Client(client) => client.update_rx_secret(),
                     Kernel::Server(server) => server.update_rx_secret(),
                 };
-                self.receiving = self.renewed(secret)?;
+                self.receiving = self.renewed(secret).map_err(|error| PeerFault {
+                    alert: Some(AlertDescription::InternalError),
+                    error,
+                })?;
                 Ok(())
             }
             // A peer of TLS 1.2 may ask for another handshake, and may be ignored.
             (HELLO_REQUEST, Kernel::Client(_)) if !self.is_tls13 => Ok(()),
-            _ => Err(broke("a message that had no place there")),
+            _ => Err(unexpected("a message that had no place there")),
         }
     }
 
@@ -285,11 +329,19 @@ impl TlsSession {
         &self,
         secret: Result<(u64, ConnectionTrafficSecrets), Error>,
     ) -> Result<RecordKey, TlsError> {
-        let secret = secret.map_err(|error| TlsError::of(error, self.shows_certificate))?;
+        let secret = secret.map_err(|error| self.error(error))?;
         RecordKey::new(secret, self.is_tls13)
+    }
+
+    fn error(&self, error: Error) -> TlsError {
+        TlsError::of(error, self.shows_certificate)
     }
 }
 
-fn broke(how: &str) -> TlsError {
-    TlsError::Protocol(format!("the peer broke the rules: {how}"))
+fn broke(alert: AlertDescription, how: &str) -> PeerFault {
+    PeerFault::new(alert, &format!("the peer broke the rules: {how}"))
+}
+
+fn unexpected(how: &str) -> PeerFault {
+    broke(AlertDescription::UnexpectedMessage, how)
 }

@@ -67,15 +67,21 @@ fn is_self_signed(certificate: &CertificateDer<'_>) -> bool {
     webpki::EndEntityCert::try_from(certificate).is_ok_and(|cert| cert.issuer() == cert.subject())
 }
 
-/// An authority's certificate as a server's own, which `openssl req -x509` makes.
-fn is_authority(error: &CertificateError) -> bool {
-    let CertificateError::Other(other) = error else {
-        return false;
-    };
-    matches!(
-        other.0.downcast_ref::<webpki::Error>(),
-        Some(webpki::Error::CaUsedAsEndEntity)
-    )
+/// Whether a refusal says no more than that no known authority signed the certificate: none has its issuer's name, one
+/// has it and another key (as where a server made itself a new certificate), or it is an authority's as a server's own,
+/// which `openssl req -x509` makes.
+fn is_about_issuer(refusal: &CertificateError) -> bool {
+    match refusal {
+        CertificateError::UnknownIssuer
+        | CertificateError::BadSignature
+        | CertificateError::UnsupportedSignatureAlgorithmContext { .. }
+        | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => true,
+        CertificateError::Other(other) => matches!(
+            other.0.downcast_ref::<webpki::Error>(),
+            Some(webpki::Error::CaUsedAsEndEntity)
+        ),
+        _ => false,
+    }
 }
 
 impl ServerCertVerifier for Verifier {
@@ -95,9 +101,7 @@ impl ServerCertVerifier for Verifier {
             now,
         );
         match verified {
-            Err(Error::InvalidCertificate(refusal))
-                if refusal == CertificateError::UnknownIssuer || is_authority(&refusal) =>
-            {
+            Err(Error::InvalidCertificate(refusal)) if is_about_issuer(&refusal) => {
                 self.without_issuer(refusal, end_entity, server_name)
             }
             verified => verified,

@@ -399,6 +399,76 @@ fn each_byte_that_is_changed_on_the_way_is_noticed() {
     }
 }
 
+#[test]
+fn a_fault_after_the_handshake_ended_without_an_alert() {
+    use rustls::{AlertDescription as Alert, Error};
+    let world = world();
+    for suite in SUITES {
+        let mut peer = world.peer_client(suite);
+        let ours = Handshaking::server(&world.server()).unwrap();
+        let (mut session, _) = shake(ours, Vec::new(), &mut peer, 10_000).unwrap();
+        assert!(!session.owes_alert());
+        peer.write(b"Hello");
+        let mut record = peer.give();
+        *record.last_mut().unwrap() ^= 1;
+        session.take_in(&record);
+        let fault = session.next_data().unwrap_err().to_string();
+        assert!(session.owes_alert());
+        // Nothing that follows is looked at.
+        peer.write(b"Hello");
+        session.take_in(&peer.give());
+        assert_eq!(session.next_data().unwrap_err().to_string(), fault);
+        let mut end = Vec::new();
+        session.close(&mut end).unwrap();
+        assert_eq!(
+            peer.take(&end),
+            Err(Error::AlertReceived(Alert::BadRecordMac))
+        );
+    }
+    let mut peer = world.peer_client(SUITES[0]);
+    let ours = Handshaking::server(&world.server()).unwrap();
+    let (mut session, _) = shake(ours, Vec::new(), &mut peer, 10_000).unwrap();
+    session.take_in(&[23, 3, 3, 0xff, 0xff]);
+    assert!(session.next_data().is_err());
+    let mut end = Vec::new();
+    session.close(&mut end).unwrap();
+    assert_eq!(
+        peer.take(&end),
+        Err(Error::AlertReceived(Alert::RecordOverflow))
+    );
+}
+
+#[test]
+fn a_certificate_signed_by_itself_was_refused_for_its_signature() {
+    // As where a server made itself a new one, and its old one is trusted: the names are the same.
+    let named = |key: &KeyPair| {
+        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        params
+            .distinguished_name
+            .push(rcgen::DnType::CommonName, "localhost");
+        params.self_signed(key).unwrap().pem()
+    };
+    let authority = named(&KeyPair::generate().unwrap());
+    for algorithm in [
+        &rcgen::PKCS_ECDSA_P256_SHA256,
+        &rcgen::PKCS_ECDSA_P384_SHA384,
+        &rcgen::PKCS_ED25519,
+    ] {
+        let key = KeyPair::generate_for(algorithm).unwrap();
+        let world = World {
+            authority: authority.clone(),
+            certificate: named(&key),
+            key: key.serialize_pem(),
+        };
+        let refused = refused(&world.client(), &world);
+        assert!(matches!(refused, TlsError::SelfSigned), "{refused}");
+        // Given beside the other it is trusted, and only for its names.
+        let mut both = world.settings();
+        both.add_roots_pem(world.certificate.as_bytes()).unwrap();
+        assert!(ours_with_ours(&both.build().unwrap(), &world.server()).is_ok());
+    }
+}
+
 fn refused(config: &TlsConfig, world: &World) -> TlsError {
     match ours_with_ours(config, &world.server()) {
         Ok(_) => panic!("it was accepted"),

@@ -145,6 +145,9 @@ impl Fault {
             "no_folder" => "make the folder first",
             "no_permission" => "write to another folder with --dir or -o",
             "too_long" => "raise --max-bytes",
+            "tls_self_signed" | "tls_unknown_issuer" => {
+                "with --cacert FILE; --danger-accept-invalid-certificates accepts any"
+            }
             "wrong_checksum" => "the file was deleted; ask the publisher of the checksum",
             _ => return None,
         })

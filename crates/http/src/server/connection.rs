@@ -135,7 +135,7 @@ impl Connection {
                 Waited::TooLong => return self.refuse(408, &self.phase.complaint(), b""),
                 Waited::Broken => {
                     self.note_end();
-                    return Ending::Reset;
+                    return Ending::of_broken(&self.response.output.stream);
                 }
             };
             if chunk.is_empty() {

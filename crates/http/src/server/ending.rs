@@ -21,6 +21,16 @@ pub(super) enum Ending {
     Http2,
 }
 
+impl Ending {
+    /// That of a connection from which nothing more can be received: a fault of TLS is told to the client.
+    pub(super) fn of_broken(wire: &Wire) -> Ending {
+        match wire.owes_alert() {
+            true => Ending::Linger,
+            false => Ending::Reset,
+        }
+    }
+}
+
 /// Closes this side, and discards what is received until the client closes its own.
 pub(super) async fn linger(shared: &ServerState, wire: &mut Wire, alarm: &mut Alarm) {
     wire.shutdown_write();
@@ -28,10 +38,8 @@ pub(super) async fn linger(shared: &ServerState, wire: &mut Wire, alarm: &mut Al
     let mut left = shared.options.linger_bytes_max;
     poll_fn(|cx| {
         loop {
-            match wire.poll_recv(cx) {
-                Poll::Ready(Ok(bytes)) if !bytes.is_empty() && bytes.len() <= left => {
-                    left -= bytes.len();
-                }
+            match wire.poll_discard(cx) {
+                Poll::Ready(Ok(count)) if (1..=left).contains(&count) => left -= count,
                 Poll::Ready(_) => return Poll::Ready(()),
                 Poll::Pending => return alarm.poll(&shared.handle, shared.before_stop(due), cx),
             }

@@ -162,6 +162,31 @@ impl Wire {
         }
     }
 
+    /// Whether the client broke the rules of TLS, so that the connection ends with an alert.
+    pub(crate) fn owes_alert(&self) -> bool {
+        match self {
+            #[cfg(feature = "tls")]
+            Wire::Secure(secure) => secure.session.owes_alert(),
+            _ => false,
+        }
+    }
+
+    /// Throws away what comes while the client is to see this side's end; how much that is, 0 at its own.
+    pub(crate) fn poll_discard(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        match self {
+            // It cannot be decrypted any more.
+            #[cfg(feature = "tls")]
+            Wire::Secure(secure) if secure.session.owes_alert() => {
+                let received = secure.stream.poll_recv(cx);
+                received.map(|received| received.map(|bytes| bytes.len()))
+            }
+            _ => {
+                let received = self.poll_recv(cx);
+                received.map(|received| received.map(|bytes| bytes.len()))
+            }
+        }
+    }
+
     pub(crate) fn reset(&self) {
         if let Some(stream) = self.stream() {
             stream.reset();
@@ -200,7 +225,7 @@ mod secure {
     /// A connection under TLS.
     pub(crate) struct SecureWire {
         pub(super) stream: Stream,
-        session: Box<TlsSession>,
+        pub(super) session: Box<TlsSession>,
         handle: Handle,
         /// The memory of bytes that were decrypted before.
         pub(super) spare: Vec<u8>,

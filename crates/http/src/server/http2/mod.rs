@@ -53,7 +53,7 @@ pub(super) async fn serve<H: Handler>(handler: &H, output: &mut Output, begun: V
             Ending::Orderly
         }
         Http2End::ByClient => Ending::Orderly,
-        Http2End::Broken => Ending::Reset,
+        Http2End::Broken => Ending::of_broken(&connection.output.stream),
         Http2End::Fatal(fatal) => {
             connection.session.say_why(fatal);
             Ending::Linger
