@@ -325,7 +325,7 @@ fn plan(
         originals.as_deref(),
         offer.isolation.network_namespace,
     )
-    .with_kernel(experiment)
+    .with_settings(experiment, &path)
     .with_networks(experiment, |n| {
         network::refusal(n, &home.prony, offer.wanted)
     });

@@ -223,3 +223,70 @@ fn a_benchmark_that_prints_no_json_is_read_by_its_pattern() {
         said(&output)
     );
 }
+
+/// Its trials failed one by one, and the run ended with 3.
+#[test]
+fn a_library_that_is_nowhere_was_looked_for_in_every_trial() {
+    let folder = common::folder("preloads-nothing");
+    executable(
+        &folder.join("count.sh"),
+        r#"#!/bin/sh
+printf '{"measure":"counts","threads":1,"count":%s,"elapsed_ns":1000000}\n' "$1"
+"#,
+    );
+    let text = r#"
+        [run]
+        blocks = 2
+        [[subject]]
+        cmd = "./count.sh {count}"
+        name = "counter"
+        works = ["counting"]
+        [[workload]]
+        work = "counting"
+        count = [10, 20]
+        [[setting]]
+        name = "allocator"
+        values = ["std", "other"]
+        env_of = { other = { LD_PRELOAD = "libprony-nowhere.so.7" } }
+        needs_of = { other = { packages = { debian = "apt-get install -y nowhere", any = "make nowhere" } } }
+        [[setting]]
+        name = "tool"
+        values = ["none", "absent"]
+        needs_of = { absent = { commands = ["prony-no-such-command"] } }
+        env = { TOOL = "{value}" }
+    "#;
+    fs::write(folder.join("e.toml"), text).expect("an experiment");
+    let library = "allocator=other: `libprony-nowhere.so.7`, which LD_PRELOAD names, is in no folder of the loader";
+    let command = "tool=absent: `prony-no-such-command` is not on PATH";
+    let is_named = |text: &str| {
+        for line in [library, command] {
+            assert_eq!(
+                text.matches(&format!("not run: {line}")).count(),
+                1,
+                "{text}"
+            );
+        }
+        assert!(
+            text.contains("nowhere\n") && !text.contains("cannot be preloaded"),
+            "{text}"
+        );
+    };
+    let dry = prony(&folder, &["e.toml", "--dry-run"]);
+    is_named(&common::text(&dry.stdout));
+    let output = prony(&folder, &["e.toml", "--out", "out"]);
+    is_named(&said(&output));
+    let all = trials(&folder.join("out"));
+    let cell = |trial: &Value| trial["cell"].as_str().unwrap_or_default().to_owned();
+    let is_possible = |trial: &Value| cell(trial).ends_with("allocator=std tool=none");
+    assert!(all.len() == 4 && all.iter().all(is_possible), "{all:#?}");
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let document = fs::read_to_string(folder.join("out/document.md")).expect("a document");
+    assert!(
+        document.contains("| allocator=other | "),
+        "{document}"
+    );
+    let only = ["e.toml", "--only", "*allocator=other*", "--out", "only"];
+    let only = prony(&folder, &only);
+    assert_eq!(only.status.code(), Some(3), "{}", said(&only));
+    assert!(said(&only).contains(library), "{}", said(&only));
+}

@@ -48,6 +48,7 @@ mod exchange;
 pub mod launch;
 pub mod network;
 pub mod passed;
+mod preload;
 pub mod profile;
 pub mod root;
 pub mod run;

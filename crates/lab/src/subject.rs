@@ -31,6 +31,7 @@
 pub(crate) mod client;
 pub(crate) mod file;
 mod load;
+pub(crate) mod needs;
 pub(crate) mod originals;
 pub(crate) mod program;
 pub(crate) mod repository;
@@ -38,9 +39,10 @@ mod root;
 pub(crate) mod server;
 
 pub use client::Client;
-pub use file::{Build, FILE, Needs, ORIGINALS, Subject};
+pub use file::{Build, FILE, ORIGINALS, Subject};
 pub(crate) use load::stand_ins;
 pub use load::{AtRevision, folders, load_all, load_all_at};
+pub use needs::Needs;
 pub use program::{Program, Role, Variants};
 pub use repository::Repository;
 pub use root::RootFs;

@@ -477,7 +477,7 @@ pub struct Cell {
 /// Something that the experiment names and that is not run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NotRun {
-    /// Subject's id, or the cell's.
+    /// Subject's id, the cell's, or `NAME=VALUE` of a setting.
     pub what: String,
     /// Why.
     pub reason: String,

@@ -17,6 +17,7 @@ use toml::Spanned;
 use super::fields::Origin;
 use super::spoken;
 use crate::diagnosis::{Diagnoses, Diagnosis};
+use crate::subject::Needs;
 
 /// Connections that a workload may ask for, where it does not say `max`.
 pub const CONNECTIONS_MAX_DEFAULT: u32 = 20_000;
@@ -318,6 +319,8 @@ pub struct Setting {
     pub args: Vec<String>,
     /// Environment that only one of its values adds.
     pub env_of: BTreeMap<String, BTreeMap<String, String>>,
+    /// What a machine must have for a value, beside the libraries that it preloads.
+    pub needs_of: BTreeMap<String, Needs>,
     /// Kernel setting that has the value during a trial.
     pub sysctl: Option<String>,
     /// The services and the output that its values give a subject.
@@ -561,6 +564,14 @@ impl Setting {
     pub fn texts(&self) -> impl Iterator<Item = &String> {
         let of_values = self.env_of.values().flat_map(BTreeMap::values);
         self.args.iter().chain(self.env.values()).chain(of_values)
+    }
+
+    /// The environment that it adds with `value`.
+    pub fn env_with(&self, value: &str) -> BTreeMap<String, String> {
+        let own = self.env_of.get(value).into_iter().flatten();
+        let filled =
+            |(name, text): (&String, &String)| (name.clone(), text.replace("{value}", value));
+        self.env.iter().chain(own).map(filled).collect()
     }
 
     /// The texts that it adds with `value`.

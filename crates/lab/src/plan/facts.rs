@@ -11,6 +11,7 @@ use crate::cap::Limits;
 use crate::experiment::Experiment;
 use crate::launch::on_path;
 use crate::network::Refusal;
+use crate::preload;
 use crate::root;
 use crate::subject::{Needs, RootFs, Subject, originals};
 use crate::sysctl;
@@ -40,6 +41,8 @@ pub struct Facts {
     pub may_root: bool,
     /// Limits on connections.
     pub limits: Limits,
+    /// Of the libraries that subjects and settings preload, those that the loader would not find.
+    pub absent_libraries: BTreeSet<String>,
     /// Of the kernel settings that the experiment varies, those that are there.
     pub kernel: BTreeMap<String, KernelSetting>,
     /// Of the networks of the experiment, those that this machine cannot have, and why.
@@ -75,6 +78,7 @@ impl Facts {
             .into_iter()
             .partition(|command| on_path(command, path));
         let files = subjects.iter().flat_map(|subject| &subject.needs.files);
+        let preloaded = subjects.iter().flat_map(Subject::environments);
         let is_there = |file: &&String| match originals::below(file) {
             Some(path) => originals.is_some_and(|folder| folder.join(path).exists()),
             None => Path::new(file).exists(),
@@ -95,6 +99,7 @@ impl Facts {
                 .filter(|path| !path.exists())
                 .collect(),
             originals: originals.map(Path::to_path_buf),
+            absent_libraries: preload::absent(preloaded.flat_map(preload::named)),
             may_root: root::allowed(),
             limits: Limits::read(own_network && subjects.iter().all(Subject::is_started)),
             kernel: BTreeMap::new(),
@@ -116,9 +121,26 @@ impl Facts {
         self
     }
 
-    /// The same with the kernel settings that `experiment` varies.
+    /// The same with what the values of the settings of `experiment` need: commands (`path` is the variable PATH),
+    /// files, libraries and kernel settings.
     #[must_use]
-    pub fn with_kernel(mut self, experiment: &Experiment) -> Facts {
+    pub fn with_settings(mut self, experiment: &Experiment, path: &str) -> Facts {
+        for setting in &experiment.settings {
+            for needs in setting.needs_of.values() {
+                let (there, away): (Vec<&String>, Vec<&String>) =
+                    needs.commands.iter().partition(|name| on_path(name, path));
+                self.commands.extend(there.into_iter().cloned());
+                let away = away
+                    .into_iter()
+                    .filter_map(|name| Some((name.clone(), in_system(name)?)));
+                self.elsewhere.extend(away);
+                let there = needs.files.iter().filter(|file| Path::new(file).exists());
+                self.files.extend(there.cloned());
+            }
+            let values = setting.values.iter();
+            let preloaded = values.flat_map(|value| preload::named(&setting.env_with(value)));
+            self.absent_libraries.extend(preload::absent(preloaded));
+        }
         let names = experiment.settings.iter().filter_map(|s| s.sysctl.clone());
         let found = |name: String| {
             let writable = sysctl::is_writable(&name);
@@ -175,13 +197,28 @@ impl Facts {
         }
         let reason = self.why_missing(&subject.needs);
         let Some(root) = subject.root_if(reason.is_some()) else {
-            return Some((reason?, self.remedy(&subject.needs)));
+            let preloaded = || {
+                subject
+                    .environments()
+                    .find_map(|env| self.lacks_library(env))
+            };
+            return Some((reason.or_else(preloaded)?, self.remedy(&subject.needs)));
         };
         let (why, remedy) = self.without_root(root)?;
         let why = format!("its root file system of {}: {why}", root.title());
         Some(match reason {
             Some(reason) => (format!("{reason}; {why}"), remedy),
             None => (why, remedy),
+        })
+    }
+
+    /// Why what `env` preloads would be left out; `None`: it is there, or only the loader can tell.
+    pub fn lacks_library(&self, env: &BTreeMap<String, String>) -> Option<String> {
+        let mut absent = preload::named(env).into_iter();
+        let name = absent.find(|name| self.absent_libraries.contains(name))?;
+        Some(match name.contains('/') {
+            true => format!("`{name}`, which LD_PRELOAD names, is not there"),
+            false => format!("`{name}`, which LD_PRELOAD names, is in no folder of the loader"),
         })
     }
 

@@ -23,6 +23,8 @@
 //!   not run; nor is one whose peer or network cannot be had.
 //! - A service that stands around a subject and cannot be had takes the cells that need it
 //!   with it, and no others. What a row stands beside has no replacement either.
+//! - A value of a setting that this machine cannot have (a library that it preloads, a command, a kernel setting) is
+//!   named once, and takes all its cells with it.
 //! - A setting that is about servers (services, output, `instances`, `generators`) concerns
 //!   workloads of requests alone.
 //! - `--only` selects cells by a part of the subject's or the cell's id, or by a
@@ -45,6 +47,7 @@ mod rows;
 mod settle;
 mod threads;
 mod topology;
+mod values;
 pub(crate) mod visits;
 
 pub use crate::launch::on_path;

@@ -3,7 +3,6 @@
 
 use prony_record::{Cell, Cores, NotRun, PlannedProgram};
 
-use super::facts::Facts;
 use super::options::selects;
 use crate::experiment::spoken::{self, PROTOCOL, PROTOCOLS};
 use crate::experiment::types::is_listed;
@@ -213,34 +212,4 @@ pub fn other_sizes(experiment: &Experiment, subjects: &[Subject], cells: &[Cell]
         })
     };
     cells.iter().filter_map(gone).collect()
-}
-
-/// Cells with a value of a kernel setting that may not be written and is another one now.
-pub fn unwritable(experiment: &Experiment, cells: &[Cell], facts: &Facts) -> Vec<NotRun> {
-    let mut gone: Vec<NotRun> = Vec::new();
-    for setting in &experiment.settings {
-        let Some(name) = &setting.sysctl else {
-            continue;
-        };
-        let here = facts.kernel.get(name);
-        for cell in cells {
-            let Some(value) = cell.settings.get(setting.name.get_ref()) else {
-                continue;
-            };
-            let reason = match here {
-                None => format!("the kernel has no setting {name}"),
-                Some(here) if here.writable || here.value == *value => continue,
-                Some(here) => format!("{name} is {} and may not be written", here.value),
-            };
-            if gone.iter().all(|other| other.what != cell.id) {
-                let remedy = here.map_or_else(String::new, |_| format!("sysctl -w {name}={value}"));
-                gone.push(NotRun {
-                    what: cell.id.clone(),
-                    reason,
-                    remedy,
-                });
-            }
-        }
-    }
-    gone
 }

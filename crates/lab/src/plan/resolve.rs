@@ -14,7 +14,7 @@ use super::cells::{
 use super::cores;
 use super::facts::Facts;
 use super::options::{Options, PlanError, selects};
-use super::{client, copies, program, published, rows, settle, threads, topology, visits};
+use super::{client, copies, program, published, rows, settle, threads, topology, values, visits};
 use crate::cap;
 use crate::experiment::{Connections, Counter, Experiment, Parts, Search, Workload};
 use crate::profile;
@@ -119,7 +119,7 @@ fn choose(
     let selected = select_only(&possible, &options.only)?;
     let mut not_run = missing(subjects, &selected, facts);
     let mut found = client::missing_peers(experiment, peers, &selected, facts);
-    found.extend(program::unwritable(experiment, &selected, facts));
+    found.extend(values::missing(experiment, subjects, &selected, facts));
     found.extend(program::other_sizes(experiment, subjects, &selected));
     found.extend(client::impossible(experiment, subjects, &selected, facts));
     let lacking = topology::missing(parts, &selected, facts);
@@ -135,6 +135,7 @@ fn choose(
         gone.any(|gone| gone.what == cell.subject || gone.what == cell.id)
             || client::lacks_peer(experiment, peers, cell, &not_run)
             || topology::lacks(cell, &not_run)
+            || values::is_among(cell, &not_run)
     };
     let cells: Vec<Cell> = selected.into_iter().filter(|cell| !gone(cell)).collect();
     if cells.is_empty() {

@@ -35,6 +35,7 @@ fn machine(subjects: &[Subject]) -> Facts {
         originals: None,
         elsewhere: BTreeMap::new(),
         limits: Limits::example(),
+        absent_libraries: BTreeSet::new(),
         kernel: BTreeMap::new(),
         networks: BTreeMap::new(),
     }

@@ -18,11 +18,12 @@ use crate::experiment::words::{
 };
 
 use super::client::{self, Client};
+use super::needs::{self, Needs};
 use super::originals;
 use super::program::{self, Program, Role, Variants};
 use super::repository::{self, Repository};
 use super::root::{self, RootFs};
-use super::server::{self, Served, capabilities, needed, ready_default, seconds, stop_default};
+use super::server::{self, Served, needed, ready_default, seconds, stop_default};
 
 /// The file that makes a folder a subject.
 pub const FILE: &str = "subject.toml";
@@ -86,30 +87,6 @@ pub struct Subject {
     pub text: String,
 }
 
-/// `[needs]`.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Needs {
-    /// Commands that must be on PATH, or absolute paths of programs.
-    pub commands: Vec<String>,
-    /// Files that must be there: absolute paths, or below `{originals}`, the folder of what the user has built.
-    pub files: Vec<String>,
-    /// The repository of what is below `{originals}`, and at which revision; `None`: nothing is needed there.
-    pub original: Option<Repository>,
-    /// Commands that would change it, by distribution: `debian`, `any`.
-    pub packages: BTreeMap<String, String>,
-    /// Where or for which version they work; free text, may be empty.
-    pub when: String,
-    /// Capabilities of the kernel that it is not to lose where Prony has them, in small letters: `sys_nice`.
-    pub capabilities: Vec<String>,
-}
-
-impl Needs {
-    /// What it needs of what its user has built: paths below the folder `{originals}`, in the order of its file.
-    pub fn of_originals(&self) -> impl Iterator<Item = &str> {
-        self.files.iter().filter_map(|file| originals::below(file))
-    }
-}
-
 /// `[build]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Build {
@@ -162,6 +139,13 @@ impl Subject {
             Source::Folder { dir } | Source::Command { dir } => Some(Path::new(dir)),
             Source::Url { .. } | Source::Unknown => None,
         }
+    }
+
+    /// The environments that its processes are given: as a server, a program and a client.
+    pub fn environments(&self) -> impl Iterator<Item = &BTreeMap<String, String>> {
+        let program = self.program.iter().map(|program| &program.env);
+        let client = self.client.iter().map(|client| &client.env);
+        std::iter::once(&self.env).chain(program).chain(client)
     }
 
     /// The root file system that it is in on a machine that `lacks` something of what it needs. One that needs nothing
@@ -226,7 +210,7 @@ pub(crate) fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subj
     // A misspelt role is not to be blamed for parts that the right one does not need.
     let kind = program::read_role(&mut top, p).unwrap_or_else(|| Role::likely(&top));
     let needs = top.table("needs", "[needs]", p);
-    let needs = needs.map(|table| read_needs(table, p));
+    let needs = needs.map(|table| needs::read(table, p));
     let repositories = top.table("source", "[source]", p);
     let repositories = repositories.map(|table| repository::read(table, p));
     let own_root = top.table("root", "[root]", p);
@@ -398,46 +382,6 @@ fn name_of(
         p.note(Diagnosis::new(name.span(), problem));
     }
     Some(name.into_inner())
-}
-
-fn read_needs(mut table: Fields<'_, '_>, p: &mut Problems) -> Needs {
-    let commands = table.texts("commands", p).unwrap_or_default();
-    let files = table.texts("files", p).unwrap_or_default();
-    for file in &files {
-        let message = match originals::below(file.get_ref()) {
-            Some(path) if originals::leads_down(path) => continue,
-            Some(_) => "a path below `{originals}` leads down from there",
-            None if file.get_ref().starts_with('/') => continue,
-            None => "a file that must be there is given by its absolute path",
-        };
-        p.note(Diagnosis::new(file.span(), message));
-    }
-    let original = table.table("original", "original = {…}", p);
-    let original = original.and_then(|mut table| {
-        let read = repository::repository(&mut table, p);
-        table.finish(&[], p);
-        read
-    });
-    let capabilities = capabilities(&mut table, p);
-    let mut when = table.text("when", p);
-    let mut packages = BTreeMap::new();
-    if let Some(mut listed) = table.table("packages", "packages = {…}", p) {
-        for key in ["debian", "any"] {
-            let command = listed.text(key, p);
-            packages.extend(command.map(|command| (key.to_owned(), command.into_inner())));
-        }
-        when = listed.text("when", p).or(when);
-        listed.finish(&[], p);
-    }
-    table.finish(&[], p);
-    Needs {
-        commands: commands.into_iter().map(Spanned::into_inner).collect(),
-        files: files.into_iter().map(Spanned::into_inner).collect(),
-        original,
-        packages,
-        when: when.map(Spanned::into_inner).unwrap_or_default(),
-        capabilities,
-    }
 }
 
 fn read_build(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Build> {

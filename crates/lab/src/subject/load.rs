@@ -9,7 +9,8 @@ use prony_base::Nanos;
 use prony_record::Source;
 use toml::Spanned;
 
-use super::file::{FILE, Needs, Subject, blank};
+use super::file::{FILE, Subject, blank};
+use super::needs::Needs;
 use super::program::{Program, Role};
 use super::repository;
 use crate::diagnosis::{Diagnoses, Diagnosis, nearest, quoted};

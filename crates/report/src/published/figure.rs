@@ -275,7 +275,17 @@ fn find<'a>(from: &Sources<'a>, asked: &Measurand) -> Result<Place<'a>, Absence>
 fn not_run(run: &Run, asked: &Measurand) -> Absence {
     let of_work = format!("{} {}", asked.subject, asked.workload);
     let is_it = |what: &str| what == asked.subject || what.starts_with(&of_work);
-    let missing = run.plan.not_run.iter().find(|not| is_it(&not.what));
+    let mut settings = asked.settings.iter();
+    let value = settings.find_map(|(name, value)| {
+        let what = format!("{name}={value}");
+        run.plan.not_run.iter().find(|not| not.what == what)
+    });
+    let missing = run
+        .plan
+        .not_run
+        .iter()
+        .find(|not| is_it(&not.what))
+        .or(value);
     Absence::NotRun(match missing {
         Some(missing) => format!("{}: {}", missing.what, missing.reason),
         None => format!("the run has no cell {}", asked.in_words()),

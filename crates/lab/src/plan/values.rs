@@ -1,0 +1,97 @@
+//! Values of settings that this machine cannot have: each is named once, however many cells it takes with it. Pure.
+
+use prony_record::{Cell, NotRun};
+
+use super::facts::Facts;
+use crate::experiment::{Experiment, Setting};
+use crate::subject::Subject;
+
+/// A value of a setting, as what is not run is called.
+fn label(name: &str, value: &str) -> String {
+    format!("{name}={value}")
+}
+
+/// The values that `cells` have and this machine has not.
+pub fn missing(
+    experiment: &Experiment,
+    subjects: &[Subject],
+    cells: &[Cell],
+    facts: &Facts,
+) -> Vec<NotRun> {
+    let mut gone: Vec<NotRun> = Vec::new();
+    for setting in &experiment.settings {
+        let name = setting.name.get_ref();
+        for cell in cells {
+            let Some(value) = cell.settings.get(name) else {
+                continue;
+            };
+            let what = label(name, value);
+            if gone.iter().any(|other| other.what == what) {
+                continue;
+            }
+            let has_value = |cell: &&Cell| cell.settings.get(name) == Some(value);
+            let is_here = cells
+                .iter()
+                .filter(has_value)
+                .all(|cell| is_on_machine(cell, subjects, facts));
+            if let Some((reason, remedy)) = lacks(setting, value, is_here, facts) {
+                gone.push(NotRun {
+                    what,
+                    reason,
+                    remedy,
+                });
+            }
+        }
+    }
+    gone
+}
+
+/// Whether a value of the cell is among what is not run.
+pub fn is_among(cell: &Cell, not_run: &[NotRun]) -> bool {
+    let mut own = cell.settings.iter();
+    own.any(|(name, value)| {
+        let what = label(name, value);
+        not_run.iter().any(|gone| gone.what == what)
+    })
+}
+
+/// Whether the subject of a cell is not in a root file system, which has, or has not, libraries of its own.
+fn is_on_machine(cell: &Cell, subjects: &[Subject], facts: &Facts) -> bool {
+    let mut own = subjects.iter().filter(|subject| subject.id == cell.subject);
+    own.all(|subject| {
+        let lacks = facts.why_missing(&subject.needs).is_some();
+        subject.root_if(lacks).is_none()
+    })
+}
+
+/// Why there is no such value here, and the command that would change it.
+fn lacks(
+    setting: &Setting,
+    value: &str,
+    with_libraries: bool,
+    facts: &Facts,
+) -> Option<(String, String)> {
+    if let Some(found) = unwritable(setting, value, facts) {
+        return Some(found);
+    }
+    let needs = setting.needs_of.get(value).cloned().unwrap_or_default();
+    let library = || {
+        let env = with_libraries.then(|| setting.env_with(value))?;
+        facts.lacks_library(&env)
+    };
+    let reason = facts.why_missing(&needs).or_else(library)?;
+    Some((reason, facts.remedy(&needs)))
+}
+
+/// A value of a kernel setting that may not be written and is another one now.
+fn unwritable(setting: &Setting, value: &str, facts: &Facts) -> Option<(String, String)> {
+    let name = setting.sysctl.as_ref()?;
+    match facts.kernel.get(name) {
+        None => Some((format!("the kernel has no setting {name}"), String::new())),
+        Some(here) if here.writable || here.value == *value => None,
+        Some(here) => Some((
+            format!("{name} is {} and may not be written", here.value),
+            format!("sysctl -w {name}={value}"),
+        )),
+    }
+}
