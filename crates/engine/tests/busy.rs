@@ -30,7 +30,7 @@ fn on_each(case: impl AsyncFn(Handle)) {
             };
             match run(&config, async |handle| case(handle).await) {
                 Err(error @ Error::RingUnavailable { .. }) => {
-                    prony_testkit::skip(&error.to_string())
+                    prony_testkit::skip_ring(&error.to_string())
                 }
                 result => result.expect("the loop runs"),
             }
@@ -150,7 +150,7 @@ fn panics_in_drops_at_the_end_leave_the_loop_with_everything_dropped() {
         }));
         match gone {
             Ok(Err(error @ Error::RingUnavailable { .. })) => {
-                prony_testkit::skip(&error.to_string())
+                prony_testkit::skip_ring(&error.to_string())
             }
             Ok(ended) => panic!("nothing came of the panics: {ended:?}"),
             Err(_) => assert_eq!(Rc::strong_count(&held), 1),

@@ -67,7 +67,7 @@ fn on_kernel<F: Future<Output = ()>>(
 ) {
     let config = Config { driver, ..config };
     match run(&config, case) {
-        Err(error @ Error::RingUnavailable { .. }) => prony_testkit::skip(&error.to_string()),
+        Err(error @ Error::RingUnavailable { .. }) => prony_testkit::skip_ring(&error.to_string()),
         result => result.expect("the loop runs"),
     }
 }
@@ -1305,7 +1305,9 @@ fn on_both(case: impl Fn(Config)) {
             ..Config::default()
         };
         match run(&config, |_| async {}) {
-            Err(error @ Error::RingUnavailable { .. }) => prony_testkit::skip(&error.to_string()),
+            Err(error @ Error::RingUnavailable { .. }) => {
+                prony_testkit::skip_ring(&error.to_string())
+            }
             _ => case(config),
         }
     }

@@ -93,6 +93,17 @@ pub fn skip_without(what: &str, reason: &str) {
     skip_test_without(&calling_test(), what, reason);
 }
 
+/// The same for want of a ring of io_uring, with the system's `reason`.
+///
+/// # Panics
+/// Under `PRONY_SKIP_NOTHING=1`, unless the memory that may be locked is used up.
+pub fn skip_ring(reason: &str) {
+    match reason.contains("locked memory") {
+        true => skip_without("locked memory", reason),
+        false => skip(reason),
+    }
+}
+
 /// The same for a test whose thread does not have its name.
 ///
 /// # Panics

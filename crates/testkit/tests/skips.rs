@@ -7,7 +7,7 @@ use std::process::Command;
 
 /// What the process that is started does: the name of one of [`PARTS`].
 const PART: &str = "PRONY_TESTKIT_PART";
-const PARTS: [(&str, fn()); 6] = [
+const PARTS: [(&str, fn()); 8] = [
     ("reason", || prony_testkit::skip("the moon is full")),
     ("lines", || {
         prony_testkit::skip("no moon\nwarning: a compiler's\nwords");
@@ -19,6 +19,10 @@ const PARTS: [(&str, fn()); 6] = [
     ("excepted", || {
         prony_testkit::skip_without("cpp/drogon", "no Drogon");
     }),
+    ("no memory for a ring", || {
+        prony_testkit::skip_ring("no memory; raise the limit of locked memory");
+    }),
+    ("no ring", || prony_testkit::skip_ring("not permitted")),
     ("not excepted", || {
         prony_testkit::skip_without("c/nginx", "no nginx");
     }),
@@ -76,7 +80,7 @@ fn a_reason_on_the_list_was_all_that_a_compiler_had_printed() {
 
 #[test]
 fn where_nothing_may_be_skipped_it_is_a_failure() {
-    for part in ["reason", "command", "not excepted"] {
+    for part in ["reason", "command", "not excepted", "no ring"] {
         assert_eq!(played(part, Some("1")), (false, String::new()), "{part}");
     }
 }
@@ -88,6 +92,8 @@ fn an_exception_is_no_failure_and_is_listed_all_the_same() {
         assert!(passed);
         let told = "no Drogon (excepted: Debian 12 has no package of Drogon)\n";
         assert!(said.ends_with(told), "{said}");
+        let (passed, said) = played("no memory for a ring", nothing);
+        assert!(passed && said.contains("(excepted: "), "{said}");
     }
 }
 

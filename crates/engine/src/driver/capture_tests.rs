@@ -181,7 +181,7 @@ fn hold_against_a_capture(driver: DriverChoice, spin: bool) {
     });
     let (driver, all) = match ran {
         Err(error @ crate::Error::RingUnavailable { .. }) => {
-            return prony_testkit::skip(&error.to_string());
+            return prony_testkit::skip_ring(&error.to_string());
         }
         ran => ran.expect("it runs"),
     };

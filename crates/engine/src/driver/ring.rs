@@ -805,7 +805,7 @@ mod tests {
         let remote = Remote::without_event();
         let mut ring = match Ring::new(&config, pool, remote) {
             Ok(ring) => ring,
-            Err(error) => return prony_testkit::skip(&error.to_string()),
+            Err(error) => return prony_testkit::skip_ring(&error.to_string()),
         };
         let mut done = Completions::new();
         while !ring.ring.submission().is_full() {

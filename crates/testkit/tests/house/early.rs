@@ -27,9 +27,15 @@ pub fn says_so(names: &[String]) -> bool {
     let has = |name: &str| names.iter().any(|own| own == name);
     // Iterators skip, too. What belongs into the long tier is played there.
     has("prony_testkit") && (has("skip") || has("long"))
-        || ["need", "unshared", "skip_without", "skip_test_without"]
-            .into_iter()
-            .any(has)
+        || [
+            "need",
+            "unshared",
+            "skip_ring",
+            "skip_without",
+            "skip_test_without",
+        ]
+        .into_iter()
+        .any(has)
 }
 
 impl Return {
