@@ -189,6 +189,9 @@ trait RustlsSide: std::ops::Deref {
     ) -> UnbufferedStatus<'c, 'i, Self::Data>;
 
     fn is_handshaking(&self) -> bool;
+
+    /// Whether it has records to be sent.
+    fn wants_write(&self) -> bool;
 }
 
 impl RustlsSide for UnbufferedClientConnection {
@@ -204,6 +207,10 @@ impl RustlsSide for UnbufferedClientConnection {
     fn is_handshaking(&self) -> bool {
         CommonState::is_handshaking(self)
     }
+
+    fn wants_write(&self) -> bool {
+        CommonState::wants_write(self)
+    }
 }
 
 impl RustlsSide for UnbufferedServerConnection {
@@ -218,6 +225,10 @@ impl RustlsSide for UnbufferedServerConnection {
 
     fn is_handshaking(&self) -> bool {
         CommonState::is_handshaking(self)
+    }
+
+    fn wants_write(&self) -> bool {
+        CommonState::wants_write(self)
     }
 }
 
@@ -248,9 +259,10 @@ fn pump<S: RustlsSide>(
             }
             Ok(_) => false,
             Err(error) => {
-                // What it wants to say to the peer about it: the alert. It still knows what it has read of these bytes.
+                // What it wants to say to the peer about it: the alert. It still knows what it has read of these bytes, and
+                // would read on, into another fault, once it has said it.
                 incoming.drain(..discard);
-                loop {
+                while side.wants_write() {
                     let UnbufferedStatus { discard, state } = side.process(incoming);
                     let Ok(ConnectionState::EncodeTlsData(mut data)) = state else {
                         break;

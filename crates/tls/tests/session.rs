@@ -439,6 +439,40 @@ fn a_fault_after_the_handshake_ended_without_an_alert() {
 }
 
 #[test]
+fn a_fault_at_the_end_of_a_handshake_was_read_on_into_another() {
+    let world = world();
+    for suite in SUITES {
+        let mut peer = world.peer_client(suite);
+        let mut ours = Handshaking::server(&world.server()).unwrap();
+        let mut out = Vec::new();
+        let fault = loop {
+            let mut theirs = peer.give();
+            if !peer.is_handshaking() {
+                peer.write(b"Hello");
+            }
+            theirs.extend(peer.give());
+            if !peer.is_handshaking() || suite.version() == &version::TLS12 && !out.is_empty() {
+                // The last record is changed, and what is behind it is none.
+                *theirs.last_mut().unwrap() ^= 1;
+                theirs.resize(theirs.len() + 100, 0);
+            }
+            out.clear();
+            match ours.advance(&theirs, &mut out) {
+                Ok(Advanced::More(more)) => ours = more,
+                Ok(Advanced::Done(..)) => panic!("{suite:?}: complete"),
+                Err(fault) => break fault,
+            }
+            peer.take(&out).unwrap();
+        };
+        assert!(matches!(fault, TlsError::Protocol(_)), "{fault}");
+        assert!(
+            matches!(peer.take(&out), Err(rustls::Error::AlertReceived(_))),
+            "{suite:?}"
+        );
+    }
+}
+
+#[test]
 fn a_certificate_signed_by_itself_was_refused_for_its_signature() {
     // As where a server made itself a new one, and its old one is trusted: the names are the same.
     let named = |key: &KeyPair| {
