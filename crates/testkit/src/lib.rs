@@ -14,11 +14,13 @@
 //! - [`unshared`]: a command in namespaces of its own, or the test is recorded as skipped.
 //! - [`skip`]: records that the calling test could not run, and why.
 //! - [`seeds`]: how many seeds a test plays, here and in the long tier.
+//! - [`folder`]: a folder that is removed with the test.
 //! - [`free_port`]: a port for a server that has to be given one, or for none.
 //! - [`write_program`]: an executable file that can be executed at once.
 #![forbid(unsafe_code)]
 
 mod container;
+mod folder;
 mod port;
 mod program;
 
@@ -29,6 +31,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 pub use container::{Refusal, in_container};
+pub use folder::folder;
 pub use port::free_port;
 pub use program::write_program;
 

@@ -2,9 +2,9 @@
 //!
 //! Not for: a server that takes port 0. The kernel's choice is then its own from the first moment on.
 
-use std::env;
-use std::fs::{self, File, OpenOptions};
 use std::net::TcpListener;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::process;
 use std::sync::atomic::{AtomicU16, Ordering};
 
@@ -20,37 +20,33 @@ static TRIED: AtomicU16 = AtomicU16::new(0);
 /// opened, may have it before the server that was meant to.
 ///
 /// # Panics
-/// Where none is left, or where the folder of temporary files cannot be written.
+/// Where none is left.
 pub fn free_port() -> u16 {
-    let folder = env::temp_dir().join("prony-test-ports");
-    fs::create_dir_all(&folder).expect("a folder for the locks of ports");
     let count = PORTS.end - PORTS.start;
     // Processes begin at different places, only so that they seldom try the same ones.
     let first = (process::id() % u32::from(count)) as u16;
     for _ in PORTS {
         let tried = TRIED.fetch_add(1, Ordering::Relaxed);
         let port = PORTS.start + (first + tried % count) % count;
-        // What cannot be opened is another user's.
-        let mut options = OpenOptions::new();
-        let lock = options
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(folder.join(port.to_string()));
-        if lock.is_ok_and(|lock| is_ours(lock, port)) {
+        if take(port) {
             return port;
         }
     }
     panic!("no port of {PORTS:?} is free");
 }
 
-/// Whether `port` is nobody's; then `lock` is held until this process ends.
-fn is_ours(lock: File, port: u16) -> bool {
-    if lock.try_lock().is_err() || TcpListener::bind(("127.0.0.1", port)).is_err() {
+/// Whether `port` is nobody's; then it is this process's. A socket with its number in its name says so, in a space of names
+/// that the processes of one network share as they share its ports, and that has no file to leave behind.
+fn take(port: u16) -> bool {
+    let name = SocketAddr::from_abstract_name(format!("prony-test-port-{port}"));
+    let Ok(lock) = name.and_then(|name| UnixDatagram::bind_addr(&name)) else {
         return false;
+    };
+    let is_free = TcpListener::bind(("127.0.0.1", port)).is_ok();
+    if is_free {
+        std::mem::forget(lock);
     }
-    std::mem::forget(lock);
-    true
+    is_free
 }
 
 #[cfg(test)]
@@ -72,11 +68,6 @@ mod tests {
 
     #[test]
     fn what_another_holds_is_not_given() {
-        let port = free_port();
-        let path = env::temp_dir()
-            .join("prony-test-ports")
-            .join(port.to_string());
-        let lock = OpenOptions::new().write(true).open(path).expect("its lock");
-        assert!(!is_ours(lock, port));
+        assert!(!take(free_port()));
     }
 }

@@ -31,9 +31,7 @@ mod tests {
 
     #[test]
     fn a_program_can_be_started_at_once_whoever_forks_meanwhile() {
-        let folder =
-            std::env::temp_dir().join(format!("prony-test-program-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("a folder");
+        let folder = crate::folder("program");
         let start = |number: u32| {
             for round in 0..20 {
                 let path = folder.join(format!("{number}-{round}"));
@@ -47,6 +45,5 @@ mod tests {
                 scope.spawn(move || start(number));
             }
         });
-        std::fs::remove_dir_all(&folder).expect("removed");
     }
 }

@@ -5,8 +5,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{env, fs, process, thread};
 
 /// The program under test.
 pub const PRONY: &str = env!("CARGO_BIN_EXE_prony");
@@ -62,12 +62,9 @@ impl Drop for Served {
     }
 }
 
-/// A fresh folder for `name`.
+/// A fresh folder for `name`, removed with the test.
 pub fn folder(name: &str) -> PathBuf {
-    let folder = env::temp_dir().join(format!("prony-test-{name}-{}", process::id()));
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).expect("a temporary folder");
-    folder
+    prony_testkit::folder(name)
 }
 
 /// The program, run in `folder`, with what it keeps there.

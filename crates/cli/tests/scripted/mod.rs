@@ -120,10 +120,7 @@ pub fn whole(headers: &str, body: &[u8]) -> Vec<u8> {
 
 /// A fresh folder for one test.
 pub fn folder(name: &str) -> PathBuf {
-    let folder = std::env::temp_dir().join(format!("prony-fetch-{name}-{}", std::process::id()));
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).expect("a temporary folder");
-    folder
+    prony_testkit::folder(name)
 }
 
 /// The names in a folder.
