@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
@@ -26,6 +27,12 @@ fn drivers() -> Vec<&'static str> {
             vec!["epoll"]
         }
     }
+}
+
+/// Who may do what with a file.
+fn mode(file: &Path) -> u32 {
+    let metadata = fs::metadata(file).expect("it is there");
+    metadata.permissions().mode() & 0o777
 }
 
 /// `prony serve --tls`, killed when dropped.
@@ -51,7 +58,9 @@ impl SecureServer {
             let rest = line.strip_prefix(before).map(str::to_owned);
             rest.unwrap_or_else(|| panic!("it said {line:?}"))
         };
-        let (certificate, key) = (next("certificate ").into(), next("key ").into());
+        let (certificate, key): (PathBuf, PathBuf) =
+            (next("certificate ").into(), next("key ").into());
+        assert_eq!(mode(&key), 0o600);
         SecureServer {
             url: next("listening on "),
             process,
@@ -152,6 +161,7 @@ fn secrets_of_sessions_are_kept_for_who_captures() {
     };
     let output = run(&keys);
     assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(mode(&keys), 0o600);
     let kept = fs::read_to_string(&keys).expect("the file");
     let sessions = kept
         .lines()

@@ -64,3 +64,59 @@ impl CertificateText {
         Ok(files)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::env;
+    use std::process::Command;
+
+    use super::*;
+    use crate::TlsSettings;
+
+    /// Where the secrets are written, for the test that is traced.
+    const PLACE: &str = "TRACED_SECRETS";
+
+    #[test]
+    fn secrets_that_are_traced() {
+        if let Some(place) = env::var_os(PLACE) {
+            let made = CertificateText::self_signed(&["localhost".to_owned()]).expect("a name");
+            made.write(Path::new(&place)).expect("written");
+            let mut settings = TlsSettings::default();
+            settings.log_keys_where_asked().expect("written");
+        }
+    }
+
+    /// A mode that is changed afterwards comes too late: who has opened the file before can read what is written to it.
+    #[test]
+    fn a_secret_is_in_a_file_that_nobody_else_could_open_from_its_first_moment() {
+        let Some(strace) = prony_testkit::need("strace") else {
+            return;
+        };
+        let place = prony_testkit::folder("secrets");
+        let trace = place.join("trace");
+        let output = Command::new(strace)
+            .args(["-f", "-e", "trace=open,openat,creat", "-o"])
+            .arg(&trace)
+            .arg(env::current_exe().expect("this program"))
+            .args(["--exact", "certificate::tests::secrets_that_are_traced"])
+            .env(PLACE, &place)
+            .env("SSLKEYLOGFILE", place.join("keys.log"))
+            .output()
+            .expect("strace runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        if said.contains("Operation not permitted") {
+            return prony_testkit::skip("no process may be traced here");
+        }
+        assert!(output.status.success(), "{said}");
+        let calls = fs::read_to_string(&trace).expect("a trace");
+        for file in [KEY_FILE, "keys.log"] {
+            let named = format!("/{file}\"");
+            let opened = calls.lines().find(|call| call.contains(&named));
+            let opened = opened.expect("it is opened");
+            assert!(
+                opened.contains("O_CREAT|") && opened.contains(", 0600) = "),
+                "{opened}"
+            );
+        }
+    }
+}
