@@ -27,6 +27,7 @@ mod host;
 mod lines;
 mod list;
 mod load;
+mod local_server;
 mod log;
 mod lua;
 mod lua54;

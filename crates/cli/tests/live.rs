@@ -43,7 +43,8 @@ fn run(folder: &std::path::Path, words: &[&str]) -> (Child, String, JoinHandle<S
 /// A connection on which this is requested.
 fn ask(address: &str, first: &str, host: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).expect("a connection");
-    write!(stream, "{first} HTTP/1.1\r\nHost: {host}\r\n\r\n").expect("a request");
+    let head = format!("{first} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).expect("a request");
     stream
 }
 
@@ -89,7 +90,7 @@ fn the_document_is_there_from_the_first_trial_to_the_last_and_to_nobody_else() {
     );
     let port = address.rsplit(':').next().expect("a port");
     let rebound = asked(&address, "GET /", &format!("rebound.example:{port}"));
-    assert!(rebound.starts_with("HTTP/1.1 403 "), "{rebound}");
+    assert!(rebound.starts_with("HTTP/1.1 421 "), "{rebound}");
     let written = asked(&address, "PUT /document.md", &address);
     assert!(written.starts_with("HTTP/1.1 405 "), "{written}");
     let other = asked(&address, "GET /plan.json", &address);

@@ -66,7 +66,7 @@ fn every_output_has_the_same_counts() {
     let hanging = TcpStream::connect(address).expect("a listener");
     let mut scrape = TcpStream::connect(address).expect("a listener");
     scrape
-        .write_all(b"GET /metrics HTTP/1.1\r\n\r\n")
+        .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         .expect("written");
     let mut metrics = String::new();
     scrape.read_to_string(&mut metrics).expect("an answer");

@@ -1,43 +1,40 @@
 //! The counts of a load in OpenMetrics' text, for whoever asks while it runs.
 //!
-//! A thread accepts, and one more serves each scrape, a few at a time and each for a few seconds at the most: one that hangs disturbs
-//! neither the others nor the run. They run at the lowest priority, so that they take no core from the threads that drive.
+//! A thread serves them ([`local_server`]) at the lowest priority, so that it takes no core from the threads that drive.
 
+use std::convert::Infallible;
 use std::fmt::Write as _;
-use std::io::{self, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use prony_base::Nanos;
+use prony_engine::{Sender, mailbox};
+use prony_http::{Handler, Header, Request, Response};
 use prony_load::{Latencies, LoadInterval, LoadTotals};
 use prony_record::Failures;
 
 use super::output::{FinishedLoad, LoadOutput};
+use crate::local_server;
 
-/// Scrapes that are served at the same time; further ones are turned away.
-const SCRAPES_MAX: usize = 8;
-/// How long a scrape may take.
-const SCRAPE_MAX: Duration = Duration::from_secs(3);
-/// Bytes of a request that are read.
-const HEAD_BYTES_MAX: usize = 16 * 1024;
 /// Upper ends of the buckets of latency.
 const BUCKETS_MS: [f64; 16] = [
     0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1_000.0, 2_500.0,
     5_000.0, 10_000.0,
 ];
 /// The media type that OpenMetrics has.
-const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const TYPE: Header<'_> = Header::new(
+    "content-type",
+    b"application/openmetrics-text; version=1.0.0; charset=utf-8",
+);
 
-/// What is offered.
+/// What is offered, until it is dropped.
 pub struct Metrics {
     text: Arc<Mutex<Arc<str>>>,
-    ended: Arc<AtomicBool>,
     /// Where it is offered.
     pub address: SocketAddr,
+    _stop: Sender<Infallible>,
 }
 
 impl Metrics {
@@ -47,15 +44,20 @@ impl Metrics {
         let listener = TcpListener::bind(address).with_context(taken)?;
         let address = listener.local_addr().with_context(taken)?;
         let text = Arc::new(Mutex::new(Arc::from(text(&LoadInterval::default()))));
-        let ended = Arc::new(AtomicBool::new(false));
-        let (shown, is_over) = (Arc::clone(&text), Arc::clone(&ended));
-        let accept = move || accept(&listener, &shown, &is_over);
+        let scrapes = Scrapes(Arc::clone(&text));
+        let (stop, stopped) = mailbox(1);
+        let serve = move || {
+            // The lowest priority; where the system refuses that, the usual one.
+            let _ = rustix::process::nice(19);
+            // Where this machine has no loop for it, it has none for the load either, which says so.
+            let _ = local_server::serve(listener, stopped, |_| scrapes);
+        };
         let named = thread::Builder::new().name("metrics".to_owned());
-        named.spawn(accept).with_context(taken)?;
+        named.spawn(serve).with_context(taken)?;
         Ok(Metrics {
             text,
-            ended,
             address,
+            _stop: stop,
         })
     }
 }
@@ -72,85 +74,17 @@ impl LoadOutput for Metrics {
     }
 }
 
-impl Drop for Metrics {
-    fn drop(&mut self) {
-        self.ended.store(true, Relaxed);
-        // Wakes the thread that accepts; where that fails it ends with the program.
-        let _ = TcpStream::connect_timeout(&self.address, Duration::from_millis(100));
-    }
-}
+/// Answers with the newest text.
+struct Scrapes(Arc<Mutex<Arc<str>>>);
 
-fn accept(listener: &TcpListener, shown: &Mutex<Arc<str>>, ended: &AtomicBool) {
-    // The lowest priority; where the system refuses that, the usual one.
-    let _ = rustix::process::nice(19);
-    let serving = Arc::new(AtomicUsize::new(0));
-    for stream in listener.incoming().flatten() {
-        if ended.load(Relaxed) {
-            return;
+impl Handler for Scrapes {
+    async fn handle(&self, request: &Request<'_>, response: &mut Response) {
+        if !["/metrics", "/"].contains(&request.path()) {
+            return response.text(404, "the metrics are at /metrics\n");
         }
-        if serving.load(Relaxed) >= SCRAPES_MAX {
-            continue;
-        }
-        let text = Arc::clone(&shown.lock().unwrap_or_else(PoisonError::into_inner));
-        serving.fetch_add(1, Relaxed);
-        let counted = Arc::clone(&serving);
-        let serve = move || {
-            // Who asked and went away has nothing to be told.
-            let _ = scrape(stream, &text);
-            counted.fetch_sub(1, Relaxed);
-        };
-        if thread::Builder::new()
-            .name("scrape".to_owned())
-            .spawn(serve)
-            .is_err()
-        {
-            serving.fetch_sub(1, Relaxed);
-        }
+        let text = Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        response.send(200, [TYPE], text.as_bytes());
     }
-}
-
-/// Answers one request, and closes.
-fn scrape(mut stream: TcpStream, text: &str) -> io::Result<()> {
-    let deadline = Instant::now() + SCRAPE_MAX;
-    let left = || {
-        let left = deadline.saturating_duration_since(Instant::now());
-        (!left.is_zero())
-            .then_some(left)
-            .ok_or(io::ErrorKind::TimedOut)
-    };
-    let (mut head, mut part) = (Vec::new(), [0; 1_024]);
-    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
-        stream.set_read_timeout(Some(left()?))?;
-        let count = stream.read(&mut part)?;
-        head.extend_from_slice(&part[..count]);
-        if count == 0 || head.len() > HEAD_BYTES_MAX {
-            return Ok(());
-        }
-    }
-    let line = String::from_utf8_lossy(&head);
-    let mut line = line.split_whitespace();
-    let (method, path) = (
-        line.next().unwrap_or_default(),
-        line.next().unwrap_or_default(),
-    );
-    let path = path.split('?').next().unwrap_or_default();
-    let (status, body) = match (method, path) {
-        ("GET" | "HEAD", "/metrics" | "/") => ("200 OK", text),
-        ("GET" | "HEAD", _) => ("404 Not Found", "the metrics are at /metrics\n"),
-        _ => ("405 Method Not Allowed", "the metrics answer GET\n"),
-    };
-    let length = body.len();
-    let body = if method == "HEAD" { "" } else { body };
-    let answer = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {TYPE}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
-    );
-    let mut rest = answer.as_bytes();
-    while !rest.is_empty() {
-        stream.set_write_timeout(Some(left()?))?;
-        let count = stream.write(rest)?;
-        rest = &rest[count..];
-    }
-    Ok(())
 }
 
 /// A family of metrics: its name, kind and help, and its samples.
@@ -289,6 +223,9 @@ fn latency(text: &mut String, latencies: &Latencies) {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpStream;
+
     use super::*;
 
     #[test]
@@ -336,30 +273,62 @@ mod tests {
         assert!(buckets.is_sorted(), "{buckets:?}");
     }
 
+    /// The answer to a request on a connection of its own.
+    fn answer(address: SocketAddr, line: &str, host: &str) -> String {
+        let mut stream = TcpStream::connect(address).expect("a listener");
+        let head = format!("{line} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        stream.write_all(head.as_bytes()).expect("written");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        answer
+    }
+
     #[test]
-    fn a_scrape_is_answered_beside_one_that_hangs_and_a_taken_port_is_refused() {
+    fn requests_that_were_half_sent_kept_scrapers_out() {
         let metrics = Metrics::bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
-        let address = metrics.address;
-        let hanging = TcpStream::connect(address).expect("a listener");
+        let half = |_| {
+            let mut stream = TcpStream::connect(metrics.address).expect("a listener");
+            stream
+                .write_all(b"GET /metrics HTTP/1.1\r\nHo")
+                .expect("written");
+            stream
+        };
+        let hanging: Vec<TcpStream> = (0..100).map(half).collect();
         for (line, status) in [
             ("GET /metrics", "200"),
+            ("HEAD /?x=y", "200"),
             ("GET /x", "404"),
             ("POST /metrics", "405"),
         ] {
-            let mut stream = TcpStream::connect(address).expect("a listener");
-            write!(stream, "{line} HTTP/1.1\r\nHost: x\r\n\r\n").expect("written");
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).expect("an answer");
-            assert!(
-                answer.starts_with(&format!("HTTP/1.1 {status} ")),
-                "{answer}"
-            );
+            let answer = answer(metrics.address, line, "localhost");
+            let expected = format!("HTTP/1.1 {status} ");
+            assert!(answer.starts_with(&expected), "{answer}");
+            assert_eq!(answer.ends_with("# EOF\n"), line == "GET /metrics");
         }
         drop(hanging);
-        let Err(refused) = Metrics::bind(address) else {
-            panic!("the port is taken");
-        };
-        let said = format!("{refused:#}");
+    }
+
+    #[test]
+    fn a_page_of_a_stranger_read_the_metrics_by_a_name_that_led_here() {
+        let metrics = Metrics::bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
+        let named = |host: &str| answer(metrics.address, "GET /metrics", host);
+        let foreign = named("rebound.example");
+        assert!(foreign.starts_with("HTTP/1.1 421 "), "{foreign}");
+        assert!(!foreign.contains("prony_"), "{foreign}");
+        let own = named(&metrics.address.to_string());
+        assert!(own.starts_with("HTTP/1.1 200 "), "{own}");
+        // To others it is offered by whatever name they have for it.
+        let all = Metrics::bind(SocketAddr::from(([0, 0, 0, 0], 0))).expect("a free port");
+        let here = SocketAddr::from(([127, 0, 0, 1], all.address.port()));
+        let other = answer(here, "GET /metrics", "generator.example");
+        assert!(other.starts_with("HTTP/1.1 200 "), "{other}");
+    }
+
+    #[test]
+    fn a_port_that_is_taken_is_named() {
+        let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let refused = Metrics::bind(taken.local_addr().expect("its address"));
+        let said = format!("{:#}", refused.err().expect("the port is taken"));
         assert!(
             said.contains("--metrics") && said.contains("in use"),
             "{said}"

@@ -19,7 +19,7 @@ pub struct OutputWords {
     #[arg(long, value_name = "FILE", conflicts_with = "find_max")]
     pub hdr_log: Option<PathBuf>,
     /// Offer the counts of the run so far in OpenMetrics' text at http://ADDR/metrics as long as it runs; they are a second old at the
-    /// most
+    /// most. On 127.0.0.1 it answers only who asks for that or for localhost
     #[arg(long, value_name = "ADDR:PORT", conflicts_with = "find_max")]
     pub metrics: Option<SocketAddr>,
     /// Write a page that shows the run: latency and errors over time, percentiles, a heat map; one file that needs nothing else

@@ -1,51 +1,50 @@
 //! Serves one page to this machine: `/`, and `/events`, on which the number of each new state is sent.
 //!
-//! It listens on 127.0.0.1 alone, answers GET alone, and only where the request names that address: a page of a stranger whose name resolves
-//! to 127.0.0.1 (DNS rebinding) gets nothing. A request has at most 8 KiB and five seconds.
+//! It listens on 127.0.0.1 alone, and answers only who names that ([`local_server`]).
 //!
 //! Not for: what the page says ([`super::LivePage`]).
 
-use std::io::{self, Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::pin::pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
 use prony_base::Nanos;
+use prony_engine::{Receiver, Sender, mailbox};
+use prony_http::{BodyWriter, Handler, Header, Request, Response};
 use prony_lab::launch;
 
-const HEAD_BYTES_MAX: usize = 8 << 10;
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-/// Connections at one time; a page has one or two.
-const CONNECTIONS_MAX: usize = 32;
-/// After this without a state a connection is looked at, so that those whose page was closed end.
-const ALIVE_EVERY: Duration = Duration::from_secs(15);
+use crate::local_server;
 
 /// What the page may do: nothing but show itself and ask this server.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const NO_STORE: Header<'_> = Header::new("cache-control", b"no-store");
 
 /// The state that is shown, and who has it.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct LiveState {
     number: u64,
     page: Arc<str>,
     is_last: bool,
     /// Connections that wait for states.
-    waiting: usize,
-    /// Of them, those that waited when the last state came.
+    waiting: Vec<Sender<()>>,
+    /// How many waited when the last state came.
     expected: usize,
     /// Times that the last state was fetched.
     fetched: usize,
-    is_closed: bool,
 }
 
-/// The state, shared with the connections.
-#[derive(Debug, Default)]
+/// The state, shared with the thread that serves.
+#[derive(Default)]
 struct LiveBoard {
     state: Mutex<LiveState>,
-    changed: Condvar,
+    fetched: Condvar,
 }
 
 impl LiveBoard {
@@ -55,11 +54,11 @@ impl LiveBoard {
     }
 }
 
-/// The server. It ends with [`LiveServer::end`], or with the process.
-#[derive(Debug)]
+/// The server. It ends when it is dropped.
 pub struct LiveServer {
     address: SocketAddr,
     board: Arc<LiveBoard>,
+    _stop: Sender<Infallible>,
 }
 
 impl LiveServer {
@@ -68,15 +67,22 @@ impl LiveServer {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
         let board = Arc::new(LiveBoard::default());
+        let (stop, stopped) = mailbox(1);
         let (shared, cores) = (Arc::clone(&board), cores.to_vec());
-        let accepting = move || {
-            // The threads of the connections keep to the same cores. Where those cannot be had the run does not begin.
-            let _ = launch::on_cores(&cores, || accept(&listener, address.port(), &shared));
+        let serve = move || {
+            // Where the cores cannot be had the run does not begin.
+            let _ = launch::on_cores(&cores, || {
+                local_server::serve(listener, stopped, |_| LivePages(shared))
+            });
         };
         thread::Builder::new()
             .name("prony-live".to_owned())
-            .spawn(accepting)?;
-        Ok(LiveServer { address, board })
+            .spawn(serve)?;
+        Ok(LiveServer {
+            address,
+            board,
+            _stop: stop,
+        })
     }
 
     /// Where the page is.
@@ -95,239 +101,115 @@ impl LiveServer {
         state.number += 1;
         state.page = page.into();
         state.is_last = is_last;
-        state.expected = state.waiting;
-        drop(state);
-        self.board.changed.notify_all();
+        // One that has not read the word before looks at the newest state anyway.
+        state.waiting.retain(|page| {
+            let _ = page.send(());
+            !page.is_closed()
+        });
+        state.expected = state.waiting.len();
     }
 
-    /// Waits until every page that is open has the last state, for `limit` at the most, and stops listening.
+    /// Waits until every page that is open has the last state, for `limit` at the most.
     pub fn end(self, limit: Nanos) {
         let limit = Duration::from_nanos(limit.0);
-        let state = self.board.lock();
         let is_behind = |state: &mut LiveState| state.fetched < state.expected;
-        let waited = self
-            .board
-            .changed
-            .wait_timeout_while(state, limit, is_behind);
-        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        state.is_closed = true;
-        drop(state);
-        self.board.changed.notify_all();
-        // Wakes the thread that accepts, which then ends.
-        let _ = TcpStream::connect(self.address);
+        let fetched = &self.board.fetched;
+        drop(fetched.wait_timeout_while(self.board.lock(), limit, is_behind));
     }
 }
 
-fn accept(listener: &TcpListener, port: u16, board: &Arc<LiveBoard>) {
-    let open = Arc::new(AtomicUsize::new(0));
-    for stream in listener.incoming() {
-        if board.lock().is_closed {
-            return;
-        }
-        let Ok(stream) = stream else { continue };
-        if open.load(Relaxed) >= CONNECTIONS_MAX {
-            continue;
-        }
-        open.fetch_add(1, Relaxed);
-        let (own, board) = (Arc::clone(&open), Arc::clone(board));
-        let spawned = thread::Builder::new().spawn(move || {
-            // Whoever does not read its answer loses it.
-            let _ = serve(stream, port, &board);
-            own.fetch_sub(1, Relaxed);
-        });
-        if spawned.is_err() {
-            open.fetch_sub(1, Relaxed);
+/// Answers with the newest state.
+struct LivePages(Arc<LiveBoard>);
+
+impl Handler for LivePages {
+    async fn handle(&self, request: &Request<'_>, response: &mut Response) {
+        match request.path() {
+            "/" => self.page(response).await,
+            "/events" => {
+                let since = request.query().strip_prefix("since=");
+                let since = since.and_then(|number| number.parse().ok());
+                // Whoever does not read its events loses them.
+                let _ = self.events(response, since.unwrap_or(0)).await;
+            }
+            _ => response.text(404, "the page is at /\n"),
         }
     }
 }
 
-/// What is asked for.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum LiveRequest {
-    Page,
-    /// The states after this one.
-    Events(u64),
-}
+impl LivePages {
+    async fn page(&self, response: &mut Response) {
+        let (page, is_last) = {
+            let state = self.0.lock();
+            (Arc::clone(&state.page), state.is_last)
+        };
+        let headers = [
+            Header::new("content-type", b"text/html; charset=utf-8"),
+            NO_STORE,
+            Header::new("content-security-policy", POLICY.as_bytes()),
+            Header::new("x-frame-options", b"DENY"),
+            Header::new("x-content-type-options", b"nosniff"),
+            Header::new("referrer-policy", b"no-referrer"),
+        ];
+        response.send(200, headers, page.as_bytes());
+        // The run may end right after.
+        let _ = response.flush().await;
+        if is_last {
+            self.0.lock().fetched += 1;
+            self.0.fetched.notify_all();
+        }
+    }
 
-fn serve(mut stream: TcpStream, port: u16, board: &LiveBoard) -> io::Result<()> {
-    stream.set_read_timeout(Some(REQUEST_TIMEOUT))?;
-    stream.set_write_timeout(Some(REQUEST_TIMEOUT))?;
-    let Some(head) = read_head(&mut stream)? else {
-        return refuse(&mut stream, "400 Bad Request");
-    };
-    match request(&head, port) {
-        Err(status) => refuse(&mut stream, status),
-        Ok(LiveRequest::Page) => page(&mut stream, board),
-        Ok(LiveRequest::Events(since)) => {
-            board.lock().waiting += 1;
-            let sent = events(&mut stream, since, board);
-            board.lock().waiting -= 1;
-            sent
+    /// Sends the number of each state after `since` until the last one.
+    async fn events(&self, response: &mut Response, since: u64) -> io::Result<()> {
+        let (word, mut words) = mailbox(1);
+        self.0.lock().waiting.push(word);
+        let headers = [Header::new("content-type", b"text/event-stream"), NO_STORE];
+        let mut body = response.stream(200, headers, None);
+        let mut sent = since;
+        loop {
+            body.flush().await?;
+            let (number, is_last) = {
+                let state = self.0.lock();
+                (state.number, state.is_last)
+            };
+            if number != sent {
+                let event = if is_last { "event: last\n" } else { "" };
+                let text = format!("{event}data: {number}\n\n");
+                body.write(text.as_bytes()).await?;
+                sent = number;
+            } else if is_last || !is_told(&mut words, &mut body).await {
+                return body.finish().await;
+            }
         }
     }
 }
 
-/// The request up to its empty line; `None` if it is too long, ends early or is no text.
-fn read_head(stream: &mut TcpStream) -> io::Result<Option<String>> {
-    let mut head = Vec::new();
-    let mut part = [0; 1024];
-    while !head.windows(4).any(|four| four == b"\r\n\r\n") {
-        let count = stream.read(&mut part)?;
-        head.extend(part.iter().take(count));
-        if count == 0 || head.len() > HEAD_BYTES_MAX {
-            return Ok(None);
-        }
-    }
-    Ok(String::from_utf8(head).ok())
-}
-
-/// What a request asks for, or the status by which it is refused.
-fn request(head: &str, port: u16) -> Result<LiveRequest, &'static str> {
-    let mut lines = head.split("\r\n");
-    let first = lines.next().unwrap_or_default();
-    let [method, target, version] = first.split(' ').collect::<Vec<_>>()[..] else {
-        return Err("400 Bad Request");
-    };
-    if !version.starts_with("HTTP/1.") {
-        return Err("400 Bad Request");
-    }
-    let fields = lines.filter_map(|line| line.split_once(':'));
-    let hosts: Vec<&str> = fields
-        .filter(|(name, _)| name.eq_ignore_ascii_case("host"))
-        .map(|(_, value)| value.trim())
-        .collect();
-    let own = [format!("127.0.0.1:{port}"), format!("localhost:{port}")];
-    match hosts[..] {
-        [host] if own.iter().any(|own| own == host) => {}
-        _ => return Err("403 Forbidden"),
-    }
-    if method != "GET" {
-        return Err("405 Method Not Allowed");
-    }
-    let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    match path {
-        "/" => Ok(LiveRequest::Page),
-        "/events" => {
-            let since = query
-                .strip_prefix("since=")
-                .and_then(|number| number.parse().ok());
-            Ok(LiveRequest::Events(since.unwrap_or(0)))
-        }
-        _ => Err("404 Not Found"),
-    }
-}
-
-fn refuse(stream: &mut TcpStream, status: &str) -> io::Result<()> {
-    write!(
-        stream,
-        "HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-    )
-}
-
-fn page(stream: &mut TcpStream, board: &LiveBoard) -> io::Result<()> {
-    let (page, is_last) = {
-        let state = board.lock();
-        (Arc::clone(&state.page), state.is_last)
-    };
-    let sent = write!(
-        stream,
-        "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\n\
-         Cache-Control: no-store\r\nContent-Security-Policy: {POLICY}\r\nX-Frame-Options: DENY\r\n\
-         X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nConnection: close\r\n\r\n{page}",
-        page.len()
-    );
-    if is_last {
-        board.lock().fetched += 1;
-        board.changed.notify_all();
-    }
-    sent
-}
-
-/// Sends the number of each state after `since` until the last one.
-fn events(stream: &mut TcpStream, since: u64, board: &LiveBoard) -> io::Result<()> {
-    stream.write_all(
-        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n\
-          Connection: close\r\n\r\n",
-    )?;
-    let mut sent = since;
-    loop {
-        let state = board.lock();
-        let is_old = |state: &mut LiveState| state.number == sent && !state.is_closed;
-        let waited = board.changed.wait_timeout_while(state, ALIVE_EVERY, is_old);
-        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        let (number, is_last, is_closed) = (state.number, state.is_last, state.is_closed);
-        drop(state);
-        match number == sent {
-            true => stream.write_all(b":\n\n")?,
-            false if is_last => write!(stream, "event: last\ndata: {number}\n\n")?,
-            false => write!(stream, "data: {number}\n\n")?,
-        }
-        sent = number;
-        if is_last || is_closed {
-            return Ok(());
-        }
-    }
+/// Waits for a word; false: the page was closed, or the server ends.
+async fn is_told(words: &mut Receiver<()>, body: &mut BodyWriter<'_>) -> bool {
+    let mut word = pin!(words.recv());
+    poll_fn(|cx| match body.poll_interrupted(cx) {
+        Poll::Ready(_) => Poll::Ready(false),
+        Poll::Pending => word.as_mut().poll(cx).map(|word| word.is_some()),
+    })
+    .await
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpStream;
 
-    #[test]
-    fn only_this_machine_by_its_address_is_answered() {
-        let asked = |first: &str, rest: &str| request(&format!("{first}\r\n{rest}\r\n\r\n"), 8080);
-        let own = "Accept: */*\r\nhost: 127.0.0.1:8080";
-        for (first, fields, expected) in [
-            ("GET / HTTP/1.1", own, Ok(LiveRequest::Page)),
-            (
-                "GET /?a=b HTTP/1.0",
-                "Host: localhost:8080",
-                Ok(LiveRequest::Page),
-            ),
-            (
-                "GET /events?since=7 HTTP/1.1",
-                own,
-                Ok(LiveRequest::Events(7)),
-            ),
-            ("GET /events HTTP/1.1", own, Ok(LiveRequest::Events(0))),
-            (
-                "GET /events?since=x HTTP/1.1",
-                own,
-                Ok(LiveRequest::Events(0)),
-            ),
-            ("GET /plan.json HTTP/1.1", own, Err("404 Not Found")),
-            ("GET /../etc/passwd HTTP/1.1", own, Err("404 Not Found")),
-            ("POST / HTTP/1.1", own, Err("405 Method Not Allowed")),
-            (
-                "GET / HTTP/1.1",
-                "Host: rebound.example:8080",
-                Err("403 Forbidden"),
-            ),
-            (
-                "GET / HTTP/1.1",
-                "Host: 127.0.0.1:9090",
-                Err("403 Forbidden"),
-            ),
-            ("GET / HTTP/1.1", "Host: 127.0.0.1", Err("403 Forbidden")),
-            ("GET / HTTP/1.1", "Accept: */*", Err("403 Forbidden")),
-            (
-                "GET / HTTP/1.1",
-                "Host: 127.0.0.1:8080\r\nHost: a.example",
-                Err("403 Forbidden"),
-            ),
-            ("GET  / HTTP/1.1", own, Err("400 Bad Request")),
-            ("GET / HTTP/2", own, Err("400 Bad Request")),
-            ("", own, Err("400 Bad Request")),
-        ] {
-            assert_eq!(asked(first, fields), expected, "{first} {fields}");
-        }
-    }
+    use super::*;
 
     /// The answer to a request, as it comes.
     fn get(server: &LiveServer, target: &str) -> TcpStream {
         let mut stream = TcpStream::connect(server.address).expect("a connection");
         let host = server.address;
-        write!(stream, "GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n").expect("a request");
+        write!(
+            stream,
+            "GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+        )
+        .expect("a request");
         stream
     }
 
@@ -354,23 +236,16 @@ mod tests {
         let address = server.address;
         let fetched = thread::spawn(move || {
             let rest = whole(waiting);
-            assert!(rest.ends_with("event: last\ndata: 2\n\n"), "{rest}");
+            assert!(rest.contains("event: last\ndata: 2\n\n"), "{rest}");
             let mut stream = TcpStream::connect(address).expect("a connection");
-            write!(stream, "GET / HTTP/1.1\r\nHost: {address}\r\n\r\n").expect("a request");
+            write!(
+                stream,
+                "GET / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
+            )
+            .expect("a request");
             whole(stream)
         });
         server.end(Nanos::from_secs(60));
         assert!(fetched.join().expect("a page").ends_with("\r\n\r\nlast"));
-    }
-
-    #[test]
-    fn too_long_a_request_is_refused() {
-        let server = LiveServer::start(&[]).expect("a server");
-        let mut stream = TcpStream::connect(server.address).expect("a connection");
-        stream
-            .write_all(&[b'a'; HEAD_BYTES_MAX + 1])
-            .expect("bytes");
-        assert!(whole(stream).starts_with("HTTP/1.1 400 "));
-        server.end(Nanos::ZERO);
     }
 }
