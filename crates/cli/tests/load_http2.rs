@@ -3,12 +3,13 @@
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
-use std::net::{Shutdown, TcpListener};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread;
 
 use prony_tls::CertificateText;
+use prony_wire::http2::{FRAME_HEAD_BYTES, FrameHead, PREFACE, flag, kind, put_frame_head};
 use serde_json::Value;
 
 mod common;
@@ -211,11 +212,137 @@ fn a_server_without_http2_is_named() {
     let output = load(&["-n", "10", "--http2"], &url);
     assert_eq!(output.status.code(), Some(3));
     let said = text(&output.stderr);
-    assert!(said.contains("HTTP/2"), "{said}");
+    assert!(
+        said.contains("the server does not speak HTTP/2 there"),
+        "{said}"
+    );
     let server = Served::start(&["--tls", "--no-http2"]);
     let output = load(&["-n", "10", "--http2", "--insecure"], &server.url);
     let said = text(&output.stderr);
     assert!(said.contains("no_application_protocol"), "{said}");
+}
+
+/// A server that begins with `hello` and gives each request, by its stream, what `answer` makes.
+fn rogue(hello: Vec<u8>, answer: fn(u32) -> Vec<u8>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("bound"));
+    let converse = move |mut stream: TcpStream, hello: Vec<u8>| -> io::Result<()> {
+        stream.write_all(&hello)?;
+        stream.read_exact(&mut [0; PREFACE.len()])?;
+        loop {
+            let mut head = [0; FRAME_HEAD_BYTES];
+            stream.read_exact(&mut head)?;
+            let head = FrameHead::read(head);
+            io::copy(
+                &mut stream.by_ref().take(head.length as u64),
+                &mut io::sink(),
+            )?;
+            if head.kind == kind::HEADERS {
+                stream.write_all(&answer(head.stream))?;
+            }
+        }
+    };
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let hello = hello.clone();
+            thread::spawn(move || converse(stream, hello));
+        }
+    });
+    url
+}
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_frame_head(&mut out, payload.len(), kind, flags, stream);
+    out.extend_from_slice(payload);
+    out
+}
+
+#[test]
+fn a_server_that_breaks_a_rule_at_once_is_not_said_to_speak_no_http2() {
+    let settings = frame(kind::SETTINGS, 0, 0, &[]);
+    for (hello, named) in [
+        (
+            frame(kind::SETTINGS, 0, 0, &[0, 5, 0, 0, 0, 1]),
+            "the server broke the protocol: SETTINGS: MAX_FRAME_SIZE is not from 16,384",
+        ),
+        (
+            frame(kind::WINDOW_UPDATE, 0, 0, &[0; 4]),
+            "the server broke the protocol: WINDOW_UPDATE by 0",
+        ),
+        (
+            frame(kind::GOAWAY, 0, 0, &[0; 8]),
+            "the server leaves at once (GOAWAY)",
+        ),
+    ] {
+        // Before its settings nothing else may come but a farewell.
+        let hello = match hello[3] {
+            kind::WINDOW_UPDATE => [&settings[..], &hello].concat(),
+            _ => hello,
+        };
+        let url = rogue(hello, |_| Vec::new());
+        let output = load(&["-n", "10", "--http2"], &url);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{said}");
+        assert!(said.contains(named), "{said}");
+    }
+}
+
+#[test]
+fn an_answer_that_breaks_a_rule_of_http2_is_a_failure_with_the_rules_name() {
+    let settings = frame(kind::SETTINGS, 0, 0, &[]);
+    let answers: [(fn(u32) -> Vec<u8>, _); 2] = [
+        (
+            |stream| {
+                frame(
+                    kind::HEADERS,
+                    flag::END_HEADERS | flag::END_STREAM,
+                    stream,
+                    b"\x88\x88",
+                )
+            },
+            "a pseudo-header field is there twice",
+        ),
+        (
+            |stream| {
+                [
+                    frame(kind::HEADERS, flag::END_HEADERS, stream, b"\x88"),
+                    frame(
+                        kind::HEADERS,
+                        flag::END_HEADERS | flag::END_STREAM,
+                        stream,
+                        b"\x88",
+                    ),
+                ]
+                .concat()
+            },
+            "a pseudo-header field in trailers",
+        ),
+    ];
+    for (answer, named) in answers {
+        let url = rogue(settings.clone(), answer);
+        let words = ["-n", "20", "-c", "2", "--http2", "--streams", "3"];
+        let got = report(&load(&words, &url));
+        assert_eq!(number(&got, "/completed"), 0, "{got}");
+        assert_eq!(number(&got, "/errors/protocol"), 20, "{got}");
+        // The stream has failed, and not its connection.
+        assert_eq!(number(&got, "/connections_opened"), 2, "{got}");
+        let rule = got["protocol_failure"].as_str().expect("a rule");
+        assert!(rule.contains(named), "{rule}");
+        let shown = Command::new(PRONY)
+            .args(["load", "-t1", "-c1", "-n2", "--http2", &url])
+            .output()
+            .expect("prony runs");
+        let shown = text(&shown.stdout);
+        assert!(
+            shown.contains("Protocol:     of an answer's fields: "),
+            "{shown}"
+        );
+    }
+    let url = rogue(settings, |stream| frame(kind::HEADERS, 5, stream, b"\x88"));
+    let got = report(&load(&["-n", "20", "--http2"], &url));
+    assert_eq!(number(&got, "/completed"), 20, "{got}");
+    assert_eq!(got["protocol_failure"], Value::Null);
 }
 
 #[test]

@@ -1,26 +1,23 @@
 //! What a connection of HTTP/2 reads of an answer's fields beside status and length: nothing, or all of them, for checks of headers and
 //! for cookies. A type, so that a connection that needs none does nothing for it.
 
-use prony_wire::http2::{FieldDecoder, put_string};
+use prony_wire::http2::put_string;
 
 use crate::cookies::LaneCookies;
-use crate::failure::Failure;
 use crate::follow::AnswerFollower;
 
 /// Reads the fields of answers, and adds to those of requests.
 pub trait AnswerFields {
-    /// Whether fields may be added to requests.
-    const ADDS: bool;
+    /// Whether fields are read, and may be added to requests.
+    const READS: bool;
 
-    /// The head of an answer has come.
-    ///
-    /// # Errors
-    /// It is not as it must be.
-    fn answered(
+    /// A field of an answer has come.
+    fn field(
         &mut self,
-        block: &[u8],
+        name: &[u8],
+        value: &[u8],
         checker: Option<&mut (dyn AnswerFollower + 'static)>,
-    ) -> Result<(), Failure>;
+    );
 
     /// Appends fields to those of a request.
     fn add(&self, block: &mut Vec<u8>);
@@ -31,16 +28,10 @@ pub trait AnswerFields {
 pub struct NoFields;
 
 impl AnswerFields for NoFields {
-    const ADDS: bool = false;
+    const READS: bool = false;
 
     #[inline]
-    fn answered(
-        &mut self,
-        _: &[u8],
-        _: Option<&mut (dyn AnswerFollower + 'static)>,
-    ) -> Result<(), Failure> {
-        Ok(())
-    }
+    fn field(&mut self, _: &[u8], _: &[u8], _: Option<&mut (dyn AnswerFollower + 'static)>) {}
 
     #[inline]
     fn add(&self, _: &mut Vec<u8>) {}
@@ -49,7 +40,6 @@ impl AnswerFields for NoFields {
 /// Reads all fields, and keeps cookies where it is told to.
 #[derive(Debug, Default)]
 pub struct AllFields {
-    decoder: FieldDecoder,
     /// The cookies of the connection, where they are kept.
     jar: Option<LaneCookies>,
 }
@@ -59,30 +49,25 @@ impl AllFields {
     pub fn new(keeps_cookies: bool) -> AllFields {
         AllFields {
             jar: keeps_cookies.then(LaneCookies::default),
-            ..AllFields::default()
         }
     }
 }
 
 impl AnswerFields for AllFields {
-    const ADDS: bool = true;
+    const READS: bool = true;
 
-    fn answered(
+    fn field(
         &mut self,
-        block: &[u8],
-        mut checker: Option<&mut (dyn AnswerFollower + 'static)>,
-    ) -> Result<(), Failure> {
-        let jar = &mut self.jar;
-        // A block has a limit of its own, so that the list needs none.
-        let read = self.decoder.decode(block, usize::MAX, |name, value| {
-            if let Some(checker) = &mut checker {
-                checker.field(name, value);
-            }
-            if let Some(jar) = jar.as_mut().filter(|_| name == b"set-cookie") {
-                jar.set(value);
-            }
-        });
-        read.map(drop).map_err(|_| Failure::Protocol)
+        name: &[u8],
+        value: &[u8],
+        checker: Option<&mut (dyn AnswerFollower + 'static)>,
+    ) {
+        if let Some(checker) = checker {
+            checker.field(name, value);
+        }
+        if let Some(jar) = self.jar.as_mut().filter(|_| name == b"set-cookie") {
+            jar.set(value);
+        }
     }
 
     fn add(&self, block: &mut Vec<u8>) {
@@ -97,30 +82,22 @@ impl AnswerFields for AllFields {
 #[cfg(test)]
 mod tests {
     use prony_record::AnswerChecks;
-    use prony_wire::http2::{put_field, put_status};
+    use prony_wire::http2::FieldDecoder;
 
     use super::*;
     use crate::checks::Checks;
-
-    fn head(fields: &[(&str, &str)]) -> Vec<u8> {
-        let mut block = Vec::new();
-        put_status(&mut block, 200);
-        for (name, value) in fields {
-            put_field(&mut block, name, value.as_bytes());
-        }
-        block
-    }
 
     #[test]
     fn cookies_that_were_set_go_with_the_next_request_where_they_are_kept() {
         for keeps in [true, false] {
             let mut fields = AllFields::new(keeps);
-            let block = head(&[
-                ("set-cookie", "a=1; Path=/"),
-                ("x", "y"),
-                ("set-cookie", "b=2"),
-            ]);
-            assert_eq!(fields.answered(&block, None), Ok(()));
+            for (name, value) in [
+                (&b"set-cookie"[..], &b"a=1; Path=/"[..]),
+                (b"x", b"y"),
+                (b"set-cookie", b"b=2"),
+            ] {
+                fields.field(name, value, None);
+            }
             let mut request = vec![0x82];
             fields.add(&mut request);
             let mut sent = Vec::new();
@@ -143,19 +120,12 @@ mod tests {
             let checks = Checks::new(&checks(value)).unwrap();
             let mut checker = checks.checker().unwrap();
             checker.begin(None);
-            let block = head(&[("content-type", "a/b")]);
             let mut fields = AllFields::new(false);
-            assert_eq!(fields.answered(&block, Some(&mut *checker)), Ok(()));
+            fields.field(b"content-type", b"a/b", Some(&mut *checker));
             assert_eq!(checker.end(200).is_none(), passes, "{value:?}");
             // Of the answer before nothing is left.
             checker.begin(None);
             assert!(checker.end(200).is_some());
         }
-    }
-
-    #[test]
-    fn a_block_that_is_none_ends_the_connection() {
-        let broken = AllFields::new(false).answered(&[0xff, 0xff, 0xff], None);
-        assert_eq!(broken, Err(Failure::Protocol));
     }
 }

@@ -9,7 +9,7 @@ use prony_engine::{Handle, Stream, Task};
 use crate::answer_fields::{AllFields, NoFields};
 use crate::coded::DecodingFollower;
 use crate::expect::ExpectContinue;
-use crate::failure::Failure;
+use crate::failure::{Failure, ProtocolFault};
 use crate::follow::AnswerFollower;
 use crate::http1::Http1;
 use crate::http2::Http2Client;
@@ -162,8 +162,9 @@ async fn begin(
             Progress::Pending if protocol.is_ready() => return Ok(()),
             Progress::Pending => {}
             Progress::Ended => return Err(Failure::Closed),
+            Progress::Leaving => return Err(Failure::GoneAway),
             // Nothing was asked yet.
-            _ => return Err(Failure::Protocol),
+            _ => return Err(Failure::Protocol(ProtocolFault::NotHttp2)),
         }
         let received = stream.recv().await.map_err(|error| Failure::from(&error))?;
         if received.is_empty() {

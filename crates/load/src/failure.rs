@@ -4,6 +4,7 @@ use std::io;
 
 use prony_record::Failures;
 use prony_tls::TlsError;
+use prony_wire::http2::FieldFault;
 
 /// Why a request, or an attempt to connect, failed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -16,8 +17,8 @@ pub enum Failure {
     Closed,
     /// No answer in time.
     Timeout,
-    /// The answer was not HTTP, or over a limit, or its records of TLS were broken.
-    Protocol,
+    /// The server broke a rule of its protocol, or passed a limit.
+    Protocol(ProtocolFault),
     /// The answer was not the expected one.
     WrongAnswer,
     /// Any other error of the system.
@@ -38,6 +39,29 @@ pub enum Failure {
     Check,
     /// The proxy did not open a tunnel.
     Proxy,
+}
+
+/// Which rule of its protocol a server broke.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum ProtocolFault {
+    /// What came is no answer of HTTP/1.
+    #[error("{0}")]
+    Http1(prony_wire::Error),
+    /// What came first is not HTTP/2.
+    #[error("the server does not speak HTTP/2 there")]
+    NotHttp2,
+    /// A frame or an answer of HTTP/2, or a change of protocols.
+    #[error("{0}")]
+    Rule(&'static str),
+    /// The fields of an answer of HTTP/2.
+    #[error("of an answer's fields: {0}")]
+    Fields(FieldFault),
+    /// A block of fields, with which the connection is of no use.
+    #[error("a block of fields is not as HPACK has it")]
+    Block,
+    /// The records of TLS, of which TLS itself says more.
+    #[error("the records of TLS are broken")]
+    Records,
 }
 
 impl From<&io::Error> for Failure {
@@ -72,7 +96,7 @@ impl Failure {
     /// What `error` is on a connection whose handshake is complete.
     pub fn after_handshake(error: &TlsError) -> Failure {
         match Failure::from(error) {
-            Failure::Handshake => Failure::Protocol,
+            Failure::Handshake => Failure::Protocol(ProtocolFault::Records),
             other => other,
         }
     }
@@ -84,7 +108,7 @@ impl Failure {
             Failure::Reset => &mut failures.reset,
             Failure::Closed => &mut failures.closed,
             Failure::Timeout => &mut failures.timeout,
-            Failure::Protocol => &mut failures.protocol,
+            Failure::Protocol(_) => &mut failures.protocol,
             Failure::WrongAnswer => &mut failures.wrong_answer,
             Failure::System => &mut failures.system,
             Failure::Certificate => &mut failures.certificate,

@@ -1,19 +1,16 @@
 //! HPACK (RFC 7541) as far as a client needs it that keeps no table: requests are literals, encoded once, and of answers
-//! the status and the length are read. The table of the server's side has no entry, as our settings say, so that an
-//! index beyond the static one is an error. No I/O.
+//! the status and the length are read, and the fields held to the rules. The table of the server's side has no entry, as our
+//! settings say, so that an index beyond the static one is an error. No I/O.
 
 use std::rc::Rc;
 
-use prony_wire::http2::{BadBlock, FieldDecoder, put_string, take_integer, take_string};
+use prony_wire::http2::{FieldDecoder, FieldRules, FieldSection, put_string};
 
+use crate::failure::ProtocolFault;
 use crate::literals::{AUTHORITY, LEFT_OUT, METHOD, PATH, indexed_name};
 
-/// Entries of the static table.
-const STATIC: u64 = 61;
-/// What the static table has from here on are statuses.
-const STATUS_FIRST: u64 = 8;
-const STATUSES: [u16; 7] = [200, 204, 206, 304, 400, 404, 500];
-const CONTENT_LENGTH: u64 = 28;
+/// A longer head is read each time, so that a connection holds little.
+const LAST_BYTES_MAX: usize = 1 << 10;
 /// The schemes of a request as indexed fields.
 pub const SCHEME_HTTP: u8 = 0x86;
 /// Likewise, under TLS.
@@ -88,88 +85,117 @@ pub fn request_fields(request: &[u8], is_secure: bool) -> Vec<(String, String)> 
     fields
 }
 
-/// Reads the head of an answer.
-pub fn read(block: &[u8]) -> Result<AnswerHead, BadBlock> {
-    let mut head = AnswerHead::default();
-    let mut rest = block;
-    while let Some(&first) = rest.first() {
-        if first & 0x80 != 0 {
-            let index = take_integer(&mut rest, 7)?;
-            if index == 0 || index > STATIC {
-                return Err(BadBlock);
-            }
-            let status = index.checked_sub(STATUS_FIRST);
-            let status = status.and_then(|place| STATUSES.get(place as usize));
-            head.status = status.copied().unwrap_or(head.status);
-            continue;
-        }
-        if first & 0xe0 == 0x20 {
-            // The size of the table, which must be none.
-            if take_integer(&mut rest, 5)? != 0 {
-                return Err(BadBlock);
-            }
-            continue;
-        }
-        let bits = if first & 0xc0 == 0x40 { 6 } else { 4 };
-        let index = take_integer(&mut rest, bits)?;
-        let name = match index {
-            0 => Some(take_string(&mut rest)?),
-            index if index > STATIC => return Err(BadBlock),
-            _ => None,
-        };
-        let value = take_string(&mut rest)?;
-        let is_status = (STATUS_FIRST..STATUS_FIRST + STATUSES.len() as u64).contains(&index);
-        let is_length = index == CONTENT_LENGTH || name == Some((b"content-length", false));
-        if is_status {
-            let status = digits(value).filter(|status| (100..1_000).contains(status));
-            head.status = status.ok_or(BadBlock)? as u16;
-        } else if is_length {
-            head.length = Some(digits(value).ok_or(BadBlock)?);
-        }
-    }
-    Ok(head)
+/// Reads the fields of answers on one connection, whose server was allowed no table: a block means the same wherever it stands.
+#[derive(Debug)]
+pub struct HeadReader {
+    decoder: FieldDecoder,
+    /// The last head that was as it must be. The next one is mostly the same, to the byte, and is then not read again.
+    last: Vec<u8>,
+    last_head: AnswerHead,
 }
 
-/// A number of decimal digits. Of Huffman's code only theirs are known here: 0 to 2 have five bits, the others six.
-fn digits((text, is_coded): (&[u8], bool)) -> Option<u64> {
-    let add = |number: u64, digit: u64| number.checked_mul(10)?.checked_add(digit);
-    if text.is_empty() {
-        return None;
-    }
-    let mut number = 0_u64;
-    if !is_coded {
-        for byte in text {
-            let digit = byte.checked_sub(b'0').filter(|digit| *digit < 10)?;
-            number = add(number, u64::from(digit))?;
+impl Default for HeadReader {
+    fn default() -> HeadReader {
+        HeadReader {
+            decoder: FieldDecoder::with_table(0),
+            last: Vec::new(),
+            last_head: AnswerHead::default(),
         }
-        return Some(number);
     }
-    let total = text.len() * 8;
-    let bits = |at: usize, count: usize| {
-        let bit = |at: usize| u64::from(text[at / 8] >> (7 - at % 8) & 1);
-        (at..at + count).fold(0, |value, at| value << 1 | bit(at))
+}
+
+impl HeadReader {
+    /// Reads the head of an answer. Where there is a `field`, it is called with the status and each field.
+    ///
+    /// # Errors
+    /// [`ProtocolFault::Block`], or the rule that a field breaks.
+    #[inline]
+    pub fn head(
+        &mut self,
+        block: &[u8],
+        field: Option<&mut dyn FnMut(u16, &[u8], &[u8])>,
+    ) -> Result<AnswerHead, ProtocolFault> {
+        if field.is_none() && block == self.last && !block.is_empty() {
+            return Ok(self.last_head);
+        }
+        let head = self.read(FieldSection::Answer, block, field)?;
+        if head.status == 0 {
+            return Err(ProtocolFault::Rule("an answer has no :status"));
+        }
+        if block.len() <= LAST_BYTES_MAX {
+            self.last.clear();
+            self.last.extend_from_slice(block);
+            self.last_head = head;
+        }
+        Ok(head)
+    }
+
+    /// Reads trailers.
+    ///
+    /// # Errors
+    /// As of [`head`](HeadReader::head).
+    pub fn trailers(&mut self, block: &[u8]) -> Result<(), ProtocolFault> {
+        self.read(FieldSection::Trailers, block, None).map(drop)
+    }
+
+    fn read(
+        &mut self,
+        section: FieldSection,
+        block: &[u8],
+        mut field: Option<&mut dyn FnMut(u16, &[u8], &[u8])>,
+    ) -> Result<AnswerHead, ProtocolFault> {
+        let mut rules = FieldRules::new(section);
+        let mut read = Ok(AnswerHead::default());
+        // A block has a limit of its own, so that the list needs none.
+        let decoded = self.decoder.decode(block, usize::MAX, |name, value| {
+            let Ok(head) = &mut read else { return };
+            let checked = rules.check(name, value).map_err(ProtocolFault::Fields);
+            match checked.and_then(|()| head.take(name, value)) {
+                Ok(()) => {
+                    if let Some(field) = &mut field {
+                        field(head.status, name, value);
+                    }
+                }
+                Err(fault) => read = Err(fault),
+            }
+        });
+        decoded.map_err(|_| ProtocolFault::Block)?;
+        read
+    }
+}
+
+impl AnswerHead {
+    /// Takes over what a field says.
+    fn take(&mut self, name: &[u8], value: &[u8]) -> Result<(), ProtocolFault> {
+        match name {
+            b":status" => {
+                let status = number(value).filter(|_| value.len() == 3);
+                let status = status.filter(|status| *status >= 100);
+                let wrong = ProtocolFault::Rule("a :status is not three digits from 100 on");
+                self.status = status.ok_or(wrong)? as u16;
+            }
+            b"content-length" => {
+                let length = number(value);
+                if length.is_none() || self.length.is_some_and(|before| Some(before) != length) {
+                    let why = "a content-length is no number, or there are several that differ";
+                    return Err(ProtocolFault::Rule(why));
+                }
+                self.length = length;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// A number of decimal digits.
+fn number(text: &[u8]) -> Option<u64> {
+    let add = |number: u64, byte: &u8| {
+        let digit = byte.checked_sub(b'0').filter(|digit| *digit < 10)?;
+        number.checked_mul(10)?.checked_add(u64::from(digit))
     };
-    let mut at = 0;
-    loop {
-        let left = total - at;
-        // Ones, less than a byte, pad the last byte.
-        if left < 8 && bits(at, left) == (1 << left) - 1 {
-            return Some(number);
-        }
-        let digit = match (left >= 5).then(|| bits(at, 5))? {
-            five @ 0..=2 => {
-                at += 5;
-                five
-            }
-            _ => {
-                let six = (left >= 6).then(|| bits(at, 6))?;
-                at += 6;
-                six.checked_sub(22)
-                    .filter(|digit| (3..10).contains(digit))?
-            }
-        };
-        number = add(number, digit)?;
-    }
+    let digits = Some(text).filter(|text| !text.is_empty())?;
+    digits.iter().try_fold(0, add)
 }
 
 #[cfg(test)]
@@ -192,6 +218,15 @@ mod tests {
         assert_eq!(&of_http1(b"GET / HTTP/1.1\r\n\r\n").block[..], b"\x82\x84");
     }
 
+    fn read(block: &[u8]) -> Result<AnswerHead, ProtocolFault> {
+        let mut reader = HeadReader::default();
+        let head = reader.head(block, None);
+        // Once more, as it comes on a connection.
+        assert_eq!(reader.head(block, None), head);
+        assert_eq!(reader.head(block, Some(&mut |_, _, _| {})), head);
+        head
+    }
+
     #[test]
     fn status_and_length_are_read_however_they_are_written() {
         let head = |status, length| Ok(AnswerHead { status, length });
@@ -207,7 +242,19 @@ mod tests {
         );
         // 307 of C.6.2.
         assert_eq!(read(b"\x48\x83\x64\x0e\xff"), head(307, None));
-        assert_eq!(read(b""), head(0, None));
+    }
+
+    #[test]
+    fn a_head_is_taken_for_the_last_one_only_where_it_is_the_same() {
+        let mut reader = HeadReader::default();
+        for (block, status) in [(&b"\x88"[..], 200), (b"\x88", 200), (b"\x8d", 404)] {
+            assert_eq!(reader.head(block, None).map(|head| head.status), Ok(status));
+        }
+        assert!(reader.head(b"\x8d\x8d", None).is_err() && reader.head(b"", None).is_err());
+        assert!(reader.trailers(b"\x8d").is_err());
+        // One that broke a rule is none.
+        assert!(reader.head(b"\x8d\x8d", None).is_err());
+        assert_eq!(reader.trailers(b"\x00\x01a\x01b"), Ok(()));
     }
 
     #[test]
@@ -217,20 +264,36 @@ mod tests {
             b"\x80",
             b"\x3f\xe1\x1f",
             b"\x08\x0350",
-            b"\x08\x03abc",
-            b"\x08\x00",
             b"\x7f",
             b"\xff\xff\xff\xff\xff\xff\xff\xff",
             b"\x00\x7f\xff\xff\xff\xff\xff\x7f",
         ] {
-            assert_eq!(read(wrong), Err(BadBlock), "{wrong:x?}");
+            assert_eq!(read(wrong), Err(ProtocolFault::Block), "{wrong:x?}");
+        }
+        for wrong in [
+            &b""[..],
+            b"\x08\x0250",
+            b"\x08\x04\x30200",
+            b"\x08\x03abc",
+            b"\x08\x03099",
+            b"\x08\x00",
+            b"\x88\x0f\x0d\x00",
+            b"\x88\x0f\x0d\x02-1",
+            b"\x88\x0f\x0d\x011\x0f\x0d\x012",
+        ] {
+            assert!(
+                matches!(read(wrong), Err(ProtocolFault::Rule(_))),
+                "{wrong:x?}"
+            );
         }
     }
 
     proptest! {
         #[test]
         fn whatever_comes_is_read_or_refused(block in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = read(&block);
+            let mut reader = HeadReader::default();
+            let _ = reader.head(&block, None);
+            let _ = reader.trailers(&block);
         }
     }
 }

@@ -7,15 +7,21 @@ use prony_engine::SendBuf;
 use prony_wire::{EndOfInput, Limits, ResponseEvent, ResponseReader};
 
 use crate::cookies::LaneCookies;
-use crate::failure::Failure;
+use crate::failure::{Failure, ProtocolFault};
 use crate::follow::AnswerFollower;
 use crate::protocol::{Answered, BufferSource, Progress, Protocol, Reuse};
 use crate::source::EncodedRequest;
 
-/// A change of protocol, which is never requested: what follows it has no end as HTTP.
 /// The status that asks for a body.
 pub const CONTINUE: u16 = 100;
+/// A change of protocol, which is never requested: what follows it has no end as HTTP.
 const SWITCHING_PROTOCOLS: u16 = 101;
+/// That it was made.
+pub const SWITCHED: &str = "the server changes the protocol (101), which was not requested";
+
+fn broken(error: prony_wire::Error) -> Failure {
+    Failure::Protocol(ProtocolFault::Http1(error))
+}
 
 /// One connection.
 pub struct Http1 {
@@ -80,7 +86,7 @@ impl Http1 {
     /// Reads the answer to `request`, of `place`, after those that are outstanding.
     pub fn expect(&mut self, place: usize, request: &EncodedRequest) -> Result<(), Failure> {
         let expected = self.reader.expect(&request.method);
-        expected.map_err(|_outstanding| Failure::Protocol)?;
+        expected.map_err(broken)?;
         if self.place.is_none() {
             self.expected.clone_from(&request.expected_body);
             self.read_next(place, Some(request));
@@ -127,7 +133,7 @@ impl Http1 {
             None => (is_right, None),
         };
         let answered = Answered {
-            place: self.place.take().ok_or(Failure::Protocol)?,
+            place: (self.place.take()).ok_or(broken(prony_wire::Error::UnexpectedBytes))?,
             status: self.status,
             check,
             is_right,
@@ -169,7 +175,7 @@ impl Protocol for Http1 {
         }
         self.has_begun |= !bytes.is_empty();
         loop {
-            let (used, event) = self.reader.next(bytes).map_err(|_wire| Failure::Protocol)?;
+            let (used, event) = self.reader.next(bytes).map_err(broken)?;
             *bytes = &bytes[used..];
             let reuse = match event {
                 None => return Ok(Progress::Pending),
@@ -181,7 +187,7 @@ impl Protocol for Http1 {
                     continue;
                 }
                 Some(ResponseEvent::Head(head)) if head.status == SWITCHING_PROTOCOLS => {
-                    return Err(Failure::Protocol);
+                    return Err(Failure::Protocol(ProtocolFault::Rule(SWITCHED)));
                 }
                 Some(ResponseEvent::Head(head)) => {
                     self.status = head.status;
@@ -305,7 +311,10 @@ mod tests {
     #[test]
     fn another_protocol_that_nobody_asked_for_fails_at_once() {
         let switching = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n";
-        assert_eq!(fed(None, &[switching]), Err(Failure::Protocol));
+        assert_eq!(
+            fed(None, &[switching]),
+            Err(Failure::Protocol(ProtocolFault::Rule(SWITCHED)))
+        );
     }
 
     #[test]

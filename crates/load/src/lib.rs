@@ -94,7 +94,7 @@ mod worker;
 pub use checks::{BODY_BYTES_MAX as CHECKED_BODY_BYTES_MAX, Checks, FailedAnswer, ObservedAnswer};
 pub use coded::{accepted_codings, decoded};
 pub use cookies::LaneCookies;
-pub use failure::Failure;
+pub use failure::{Failure, ProtocolFault};
 pub use fields::{
     FieldError, around_fields, check_fields, escaped_text, has_fields, names_in, with_environment,
 };

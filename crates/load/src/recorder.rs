@@ -17,7 +17,7 @@ use prony_record::{
 };
 use prony_tls::{HandshakeFacts, TlsError};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, ProtocolFault};
 use crate::interval::LoadTotals;
 use crate::latencies::Latencies;
 use crate::origin::Times;
@@ -68,6 +68,10 @@ pub struct Recorder {
     first_byte: Latencies,
     connect: Latencies,
     handshakes: Handshakes,
+    /// The first.
+    protocol_fault: Option<ProtocolFault>,
+    /// The first.
+    connect_failure: Option<Failure>,
     places_min: usize,
     /// Bodies that were asked for with 100; connections count there.
     continued: Arc<AtomicU64>,
@@ -109,6 +113,8 @@ impl Recorder {
             first_byte: Latencies::default(),
             connect: Latencies::default(),
             handshakes: Handshakes::default(),
+            protocol_fault: None,
+            connect_failure: None,
             places_min: usize::MAX,
             continued: Arc::default(),
             lateness: Latencies::default(),
@@ -188,6 +194,15 @@ impl Recorder {
     /// An attempt to connect failed.
     pub fn connect_failed(&mut self, failure: Failure) {
         failure.count(&mut self.counts.connect_failed);
+        self.connect_failure.get_or_insert(failure);
+        self.note_fault(failure);
+    }
+
+    /// Keeps which rule a server broke, where it is the first.
+    fn note_fault(&mut self, failure: Failure) {
+        if let Failure::Protocol(fault) = failure {
+            self.protocol_fault.get_or_insert(fault);
+        }
     }
 
     /// A request of `bytes` is handed to the kernel in `phase`.
@@ -281,6 +296,7 @@ impl Recorder {
 
     /// A request that was sent has failed at `at`.
     pub fn failed(&mut self, phases: Phases, failure: Failure, at: Instant) {
+        self.note_fault(failure);
         match phases.end {
             LoadPhase::WarmUp => self.counts.warmup_failed += 1,
             LoadPhase::Measured => {
@@ -356,28 +372,9 @@ impl Recorder {
         }
     }
 
-    /// A failure to connect, if there was one.
+    /// The first failure to connect, if there was one.
     pub fn first_connect_failure(&self) -> Option<Failure> {
-        let failed = &self.counts.connect_failed;
-        let kinds = [
-            (failed.refused, Failure::Refused),
-            (failed.timeout, Failure::Timeout),
-            (failed.reset, Failure::Reset),
-            (failed.closed, Failure::Closed),
-            (failed.certificate, Failure::Certificate),
-            (failed.alert, Failure::Alert),
-            (failed.handshake, Failure::Handshake),
-            (failed.protocol, Failure::Protocol),
-            (failed.refused_stream, Failure::RefusedStream),
-            (failed.stream_reset, Failure::StreamReset),
-            (failed.gone_away, Failure::GoneAway),
-            (failed.proxy, Failure::Proxy),
-            (failed.system, Failure::System),
-        ];
-        kinds
-            .into_iter()
-            .find(|&(count, _)| count > 0)
-            .map(|(_, kind)| kind)
+        self.connect_failure
     }
 
     /// Every request, once.
@@ -411,6 +408,11 @@ impl Recorder {
     /// Time to connect.
     pub fn connect(&self) -> LatencyNs {
         self.connect.summary()
+    }
+
+    /// Which rule of its protocol the server broke first.
+    pub fn protocol_fault(&self) -> Option<ProtocolFault> {
+        self.protocol_fault
     }
 
     /// What the first failure of TLS said.
@@ -489,6 +491,8 @@ impl Recorder {
         }
         self.slowest.merge(&other.slowest);
         self.handshakes.merge(&other.handshakes);
+        self.protocol_fault = self.protocol_fault.or(other.protocol_fault);
+        self.connect_failure = self.connect_failure.or(other.connect_failure);
         self.places_min = self.places_min.min(other.places_min);
         let theirs = other.continued.load(Relaxed);
         self.continued.fetch_add(theirs, Relaxed);
@@ -639,7 +643,7 @@ mod tests {
         Failure::Reset,
         Failure::Closed,
         Failure::Timeout,
-        Failure::Protocol,
+        Failure::Protocol(ProtocolFault::NotHttp2),
         Failure::WrongAnswer,
         Failure::System,
         Failure::Certificate,
@@ -824,11 +828,6 @@ mod tests {
     fn the_first_failure_to_connect_is_one_that_there_was() {
         assert_eq!(recorder().first_connect_failure(), None);
         for kind in KINDS {
-            let is_of_answer =
-                [Failure::Protocol, Failure::WrongAnswer, Failure::Check].contains(&kind);
-            if is_of_answer {
-                continue; // No attempt to connect ends so.
-            }
             let mut recorder = recorder();
             recorder.connect_failed(kind);
             assert_eq!(recorder.first_connect_failure(), Some(kind));

@@ -20,7 +20,7 @@ use prony_record::{
 use crate::checks::{FailedAnswer, ObservedAnswer};
 use crate::connection::connect_all;
 use crate::control::{Counted, Turns};
-use crate::failure::Failure;
+use crate::failure::{Failure, ProtocolFault};
 use crate::interval::{Intervals, LoadInterval, LoadTotals};
 use crate::mixed::Mixed;
 use crate::recorder::Recorder;
@@ -555,7 +555,7 @@ fn begin(
         let of_tls = tried.iter().find_map(|thread| thread.tls_failure.clone());
         return Err(LoadError::Unreachable {
             address: spec.target.address.clone(),
-            reason: of_tls.unwrap_or_else(|| reason(failure).to_owned()),
+            reason: of_tls.unwrap_or_else(|| reason(failure)),
             failure,
         });
     }
@@ -581,18 +581,23 @@ fn begin(
     Ok(Some(window))
 }
 
-fn reason(failure: Option<Failure>) -> &'static str {
-    match failure {
+fn reason(failure: Option<Failure>) -> String {
+    let text = match failure {
         Some(Failure::Refused) => "connection refused; nothing listens there",
         Some(Failure::Timeout) => "no answer in time",
         Some(Failure::Reset) => "connection reset",
         Some(Failure::Closed) => "the server closed the connection",
         Some(Failure::Proxy) => "the proxy did not open a tunnel",
-        Some(Failure::Protocol) => "the server does not speak HTTP/2 there",
+        Some(Failure::GoneAway) => "the server leaves at once (GOAWAY), before any request",
+        Some(Failure::Protocol(ProtocolFault::NotHttp2)) => {
+            "the server does not speak HTTP/2 there"
+        }
+        Some(Failure::Protocol(fault)) => return format!("the server broke the protocol: {fault}"),
         _ => {
             "the system refused; is the limit on open files (`ulimit -n`) or on local ports reached?"
         }
-    }
+    };
+    text.to_owned()
 }
 
 /// One report from what all threads counted.
@@ -634,6 +639,7 @@ fn add_up(
         first_byte_ns: all.first_byte(),
         connect_ns: all.connect(),
         tls: spec.tls.as_ref().map(|_| all.handshakes(length)),
+        protocol_failure: all.protocol_fault().map(|fault| fault.to_string()),
         depth: spec.depth,
         continued: spec.expects_continue.then(|| all.continued().load(Relaxed)),
         http2: http2_of(spec, &all),

@@ -357,6 +357,9 @@ pub struct LoadReport {
     /// The handshakes of TLS; `None` without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsReport>,
+    /// Which rule of HTTP the server broke first, of the whole run; `None`: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol_failure: Option<String>,
     /// Completions by slice of the window.
     pub slices: Slices,
     /// Separate periods in which requests took longer than p99.9, at the least; `None`: not known, as of wrk and of records

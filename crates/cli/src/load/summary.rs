@@ -73,6 +73,7 @@ pub fn text(outcome: &LoadResult, whole: bool) -> String {
     let _ = streams(&mut text, report);
     let _ = continued(&mut text, report);
     let _ = handshakes(&mut text, report);
+    let _ = broken(&mut text, report);
     let _ = accounts(&mut text, report);
     text.push_str(&steps::table(report));
     if outcome.interrupted {
@@ -470,6 +471,14 @@ fn handshakes(text: &mut String, report: &LoadReport) -> std::fmt::Result {
     }
 }
 
+/// The rule of its protocol that the server broke.
+fn broken(text: &mut String, report: &LoadReport) -> std::fmt::Result {
+    match &report.protocol_failure {
+        Some(rule) => writeln!(text, "Protocol:     {rule} (the first failure)"),
+        None => Ok(()),
+    }
+}
+
 fn kinds(before: &str, failures: &[(&str, u64)]) -> String {
     let happened = failures.iter().filter(|&&(_, count)| count > 0);
     happened
@@ -494,13 +503,18 @@ fn accounts(text: &mut String, report: &LoadReport) -> std::fmt::Result {
     } else {
         String::new()
     };
+    // What waited for a slot at the end was not on its way to the server: it was sent after it.
+    let late = match counts.sent_in_drain {
+        0 => String::new(),
+        late => format!(" + waiting then, and sent later {late}"),
+    };
     writeln!(
         text,
-        "Accounted:    sent {} = {warmup}completed {} + failed {} + in flight at the end {}",
+        "Accounted:    sent {} = {warmup}completed {} + failed {} + in flight at the end {}{late}",
         counts.sent,
         counts.completed,
         counts.failed.total(),
-        counts.in_flight
+        counts.in_flight.saturating_sub(counts.sent_in_drain)
     )?;
     let Some(arrivals) = &report.arrivals else {
         return Ok(());

@@ -45,26 +45,35 @@ pub enum ListSize {
 #[derive(Debug)]
 pub struct FieldDecoder {
     table: FieldTable,
+    /// The most that the sender may make of the table.
+    table_bytes_max: usize,
     name: Vec<u8>,
     value: Vec<u8>,
 }
 
 impl Default for FieldDecoder {
     fn default() -> FieldDecoder {
+        FieldDecoder::with_table(TABLE_BYTES)
+    }
+}
+
+impl FieldDecoder {
+    /// For a sender that was allowed a table of so many bytes, at most [`TABLE_BYTES`]. With none, what a block means does not depend on
+    /// those before it.
+    pub fn with_table(bytes_max: usize) -> FieldDecoder {
         FieldDecoder {
             table: FieldTable {
                 entries: VecDeque::new(),
                 data: Vec::new(),
                 size: 0,
-                size_max: TABLE_BYTES,
+                size_max: bytes_max,
             },
+            table_bytes_max: bytes_max,
             name: Vec::new(),
             value: Vec::new(),
         }
     }
-}
 
-impl FieldDecoder {
     /// Reads a block; `field` is called with the name and value of each field, as long as they make at most
     /// `list_bytes_max`, each counted with 32 bytes more.
     ///
@@ -88,7 +97,7 @@ impl FieldDecoder {
         while let Some(&first) = rest.first() {
             if first & 0xe0 == 0x20 {
                 let size = take_integer(&mut rest, 5)? as usize;
-                if !may_resize || size > TABLE_BYTES {
+                if !may_resize || size > self.table_bytes_max {
                     return Err(BadBlock);
                 }
                 self.table.resize(size);
@@ -264,6 +273,14 @@ mod tests {
             read(&mut decoder, b"\x3f\xe1\x1f\x40\x01a\x01b\xbe").unwrap(),
             ["a: b", "a: b"]
         );
+    }
+
+    #[test]
+    fn without_a_table_nothing_of_a_block_is_of_use_to_the_next() {
+        let mut decoder = FieldDecoder::with_table(0);
+        assert_eq!(read(&mut decoder, b"\x20\x40\x01a\x01b").unwrap(), ["a: b"]);
+        assert_eq!(read(&mut decoder, b"\xbe"), Err(BadBlock));
+        assert_eq!(read(&mut decoder, b"\x21"), Err(BadBlock));
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod frame;
 pub mod fuzz;
 mod hpack;
 mod huffman;
+mod rules;
 
 pub use answer::put_answer_head;
 pub use decode::{BadBlock, FieldDecoder, ListSize, TABLE_BYTES};
@@ -19,3 +20,4 @@ pub use frame::{
 };
 pub use hpack::{put_field, put_integer, put_status, put_string, take_integer, take_string};
 pub use huffman::{BadHuffman, unfold};
+pub use rules::{FieldFault, FieldRules, FieldSection};
