@@ -328,3 +328,93 @@ fn one_connection_is_driven_by_one_thread_unless_more_are_asked_for() {
     let why = "1 connection cannot be shared out over 2 threads";
     assert!(said.contains(why), "{said}");
 }
+
+/// What the run said and every file in `folder` have of `word`.
+fn places_of(word: &str, folder: &Path, output: &Output) -> Vec<String> {
+    let said = [("stdout", &output.stdout), ("stderr", &output.stderr)];
+    let said = said.map(|(name, bytes)| (name.to_owned(), text(bytes)));
+    let files = fs::read_dir(folder).expect("a folder").flatten();
+    let files = files.map(|entry| {
+        let bytes = fs::read(entry.path()).expect("a file");
+        let name = entry.file_name().to_string_lossy().into_owned();
+        (name, String::from_utf8_lossy(&bytes).into_owned())
+    });
+    let all = said.into_iter().chain(files);
+    let has = all.filter(|(_, of)| of.contains(word));
+    has.map(|(name, _)| name).collect()
+}
+
+#[test]
+fn what_comes_from_the_environment_is_in_the_request_and_in_no_output() {
+    let folder = common::folder("load-secret");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("its address");
+    let (seen, requests) = std::sync::mpsc::channel();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut read = [0; 4_096];
+            while let Ok(count @ 1..) = stream.read(&mut read) {
+                seen.send(text(&read[..count])).expect("a listener");
+                let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+                stream.write_all(answer).expect("it is read");
+            }
+        }
+    });
+    let outputs = "load -c1 -n3 --json a.json --json-lines a.jsonl --html a.html --hdr-log a.hlog --seconds a.txt --hgrm a.hgrm \
+                   --trace a.csv";
+    let url = format!("http://{address}/a?key={{env:LOAD_SECRET}}");
+    let words: Vec<&str> = outputs.split_whitespace().chain([&*url]).collect();
+    let mut command = common::command(&folder, &words);
+    let output = command.env("LOAD_SECRET", "sesame77").output();
+    let output = output.expect("prony runs");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let sent = requests.recv().expect("a request");
+    assert!(sent.starts_with("GET /a?key=sesame77 "), "{sent}");
+    assert_eq!(places_of("sesame77", &folder, &output), [""; 0]);
+    let mut written = places_of("{env:LOAD_SECRET}", &folder, &output);
+    written.sort();
+    let expected = ["a.hlog", "a.html", "a.json", "a.txt", "stdout"];
+    assert_eq!(written, expected);
+    fs::remove_dir_all(folder).expect("removed");
+}
+
+#[test]
+fn what_is_refused_shows_no_credentials_and_nothing_of_the_environment() {
+    let folder = common::folder("load-refused");
+    let scenario =
+        "url = \"http://127.0.0.1/{env:LOAD_SECRET}\"\n[[step]]\nname = \"a\"\npath = \"/\"\n";
+    fs::write(folder.join("s.toml"), scenario).expect("written");
+    fs::write(folder.join("r.txt"), "/a?{env:LOAD_SECRET}\n").expect("written");
+    for words in [
+        &["http://u:sesame77@127.0.0.1:1/"][..],
+        &["http://u:sesame77/x@127.0.0.1:1/"],
+        &["u:sesame77@127.0.0.1:1"],
+        &["ftp://u:sesame77@127.0.0.1/"],
+        &[
+            "--proxy",
+            "http://u:sesame77@127.0.0.1:1",
+            "http://127.0.0.1:1/",
+        ],
+        &[
+            "--proxy",
+            "https://u:sesame77@127.0.0.1:1",
+            "http://127.0.0.1:1/",
+        ],
+        &["http://127.0.0.1:1/{env:LOAD_SECRET}"],
+        &["http://127.0.0.1:{env:LOAD_SECRET}/"],
+        &["http://127.0.0.1:1/", "http://127.0.0.2:1/{env:LOAD_WORD}"],
+        &["-H", "{env:LOAD_SECRET}", "http://127.0.0.1:1/"],
+        &["--user", "sesame77", "http://127.0.0.1:1/"],
+        &["--scenario", "s.toml"],
+        &["--requests-file", "r.txt", "http://127.0.0.1:1"],
+    ] {
+        let mut command = common::command(&folder, &[&["load", "-n1"], words].concat());
+        command.env("LOAD_SECRET", "open sesame77");
+        let output = command.env("LOAD_WORD", "sesame77").output();
+        let output = output.expect("prony runs");
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+        assert!(!said.contains("sesame77"), "{words:?}: {said}");
+    }
+    fs::remove_dir_all(folder).expect("removed");
+}

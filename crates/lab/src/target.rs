@@ -15,6 +15,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use prony_load::prepare::{LoadUrl, LoadUrlError};
+use prony_wire::url::ShownUrl;
 use thiserror::Error;
 
 /// The flag by which a user takes responsibility for a target.
@@ -53,7 +54,7 @@ pub enum TargetError {
 /// Reads `http://HOST[:PORT][/PATH]`, or the same with `https`; user names, fragments and a missing scheme are refused.
 pub fn read(url: &str) -> Result<LoadUrl, TargetError> {
     let malformed = |why: &str| TargetError::Malformed {
-        url: url.to_owned(),
+        url: ShownUrl::new(url).to_string(),
         why: why.to_owned(),
     };
     if !url.starts_with("http://") && !url.starts_with("https://") {

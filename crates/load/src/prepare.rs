@@ -3,13 +3,13 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 
 use prony_record::{ExpectedAnswer, LoadTarget, PreparedRequest};
-use prony_wire::url::{self, UrlError};
+use prony_wire::url::{self, ShownUrl, UrlError};
 
 /// A URL of HTTP, taken apart for what goes over the wire.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct LoadUrl {
-    /// As it was written.
-    pub text: String,
+    /// As it was written: without what `{env:NAME}` stands for.
+    pub text: ShownUrl,
     /// Whether it begins with `https://`: HTTP goes over TLS.
     pub is_secure: bool,
     /// Host without port, brackets removed.
@@ -30,20 +30,20 @@ pub enum LoadUrlError {
         "`{text}` is not a URL of the form http://HOST:PORT/PATH or https://HOST:PORT/PATH: {why}"
     )]
     Malformed {
-        /// As given.
-        text: String,
+        /// As it was written.
+        text: ShownUrl,
         /// What is wrong with it.
         why: String,
     },
     /// It names another scheme.
     #[error("`{0}` is not HTTP: this generator speaks http:// and https:// only")]
-    Scheme(String),
+    Scheme(ShownUrl),
     /// It is for TLS, where only plain HTTP is spoken.
     #[error("`{0}` is not plain HTTP: only http:// is spoken here")]
-    Secure(String),
+    Secure(ShownUrl),
     /// It carries a user name or password.
     #[error("`{0}` carries credentials: send them with -H 'Authorization: …' instead")]
-    Credentials(String),
+    Credentials(ShownUrl),
     /// Its host has no address.
     #[error("`{host}` has no address: {reason}")]
     Unknown {
@@ -57,8 +57,14 @@ pub enum LoadUrlError {
 impl LoadUrl {
     /// Takes `text` apart. A missing scheme means `http://`.
     pub fn parse(text: &str) -> Result<LoadUrl, LoadUrlError> {
+        LoadUrl::filled(text, text)
+    }
+
+    /// The same of a text that is `written` with `{env:NAME}`, which is filled in: shown is what was written.
+    pub fn filled(text: &str, written: &str) -> Result<LoadUrl, LoadUrlError> {
+        let shown = ShownUrl::new(written);
         let malformed = |why: String| LoadUrlError::Malformed {
-            text: text.to_owned(),
+            text: shown.clone(),
             why,
         };
         let whole = if text.contains("://") {
@@ -68,15 +74,12 @@ impl LoadUrl {
         };
         let (authority, path) = as_written(&whole).map_err(malformed)?;
         let url = url::read(&whole).map_err(|error| match error {
-            UrlError::Scheme(_) => LoadUrlError::Scheme(text.to_owned()),
+            UrlError::Scheme(_) => LoadUrlError::Scheme(shown.clone()),
             other => malformed(other.to_string()),
         })?;
         let is_secure = url.scheme() == "https";
-        if !is_secure && url.scheme() != "http" {
-            return Err(LoadUrlError::Scheme(text.to_owned()));
-        }
         if authority.contains('@') {
-            return Err(LoadUrlError::Credentials(text.to_owned()));
+            return Err(LoadUrlError::Credentials(shown));
         }
         if authority.ends_with(':') {
             return Err(malformed(UrlError::Port.to_string()));
@@ -90,7 +93,7 @@ impl LoadUrl {
         let has_port = behind_address.contains(':');
         let slash = if path.starts_with('/') { "" } else { "/" };
         Ok(LoadUrl {
-            text: text.to_owned(),
+            text: shown,
             is_secure,
             host: bare.to_owned(),
             port,
@@ -143,7 +146,7 @@ impl LoadUrl {
     /// The target that a load on this URL names.
     pub fn target(&self, address: SocketAddr) -> LoadTarget {
         LoadTarget {
-            url: self.text.clone(),
+            url: self.text.to_string(),
             address: address.to_string(),
         }
     }
@@ -400,8 +403,8 @@ mod tests {
             .collect();
         insta::assert_snapshot!(said.join("\n"), @r"
         `ws://a/` is not HTTP: this generator speaks http:// and https:// only
-        `http://u:p@a/` carries credentials: send them with -H 'Authorization: …' instead
-        `http://@a/` carries credentials: send them with -H 'Authorization: …' instead
+        `http://***@a/` carries credentials: send them with -H 'Authorization: …' instead
+        `http://***@a/` carries credentials: send them with -H 'Authorization: …' instead
         `http://` is not a URL of the form http://HOST:PORT/PATH or https://HOST:PORT/PATH: it names no host
         `http:///a` is not a URL of the form http://HOST:PORT/PATH or https://HOST:PORT/PATH: it names no host
         `http://a b/` is not a URL of the form http://HOST:PORT/PATH or https://HOST:PORT/PATH: there is a space in it: write %20 where it is meant

@@ -73,6 +73,37 @@ impl fmt::Display for UrlError {
 
 impl std::error::Error for UrlError {}
 
+/// The text of a URL for people and records: a name and a password before its host are masked. There is no way from it to
+/// the text that it was made of.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ShownUrl(String);
+
+impl ShownUrl {
+    /// Of the text of a URL, or of what was to be one.
+    pub fn new(text: &str) -> ShownUrl {
+        let from = text.find("://").map_or(0, |at| at + 3);
+        let (scheme, rest) = text.split_at(from);
+        let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+        let port = match authority.split_once(']') {
+            Some((_, behind)) if authority.starts_with('[') => behind,
+            _ => authority.find(':').map_or("", |at| &authority[at..]),
+        };
+        let digits = port.strip_prefix(':').unwrap_or(port);
+        let is_place = !authority.contains('@') && digits.bytes().all(|byte| byte.is_ascii_digit());
+        // A password that was not escaped may have any character, so that all before the last `@` may be of it.
+        ShownUrl(match rest.rfind('@').filter(|_| !is_place) {
+            Some(at) => format!("{scheme}***{}", &rest[at..]),
+            None => text.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for ShownUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// Reads a URL, which begins with its scheme and names a host.
 ///
 /// # Errors
@@ -161,9 +192,37 @@ mod tests {
         }
     }
 
+    #[test]
+    fn whoever_logs_in_is_not_shown() {
+        for (text, shown) in [
+            ("http://u:p@a/b", "http://***@a/b"),
+            ("u:p@a", "***@a"),
+            ("https://u@a:1/", "https://***@a:1/"),
+            ("http://u:p/q@w@a/", "http://***@a/"),
+            ("ftp://u:p?q#r\\s@a/", "ftp://***@a/"),
+            ("http://@a/", "http://***@a/"),
+            // There is none in these.
+            ("http://a:1/?to=http://b/@:c", "http://a:1/?to=http://b/@:c"),
+            ("http://[::1]/@", "http://[::1]/@"),
+            ("http://[::1]:9/@", "http://[::1]:9/@"),
+            ("http://a/{env:KEY}@b", "http://a/{env:KEY}@b"),
+        ] {
+            assert_eq!(ShownUrl::new(text).to_string(), shown);
+        }
+    }
+
     proptest! {
         #[test]
+        fn a_password_is_not_shown_whatever_it_holds(password in "[!-~]{8,20}") {
+            let text = format!("http://user:x{password}@a/");
+            let shown = ShownUrl::new(&text).to_string();
+            let is_url = read(&text).is_ok_and(|url| url.username().is_empty());
+            prop_assert!(is_url || !shown.contains(&password), "{text}: {shown}");
+        }
+
+        #[test]
         fn no_text_makes_reading_panic(text in ".{0,60}") {
+            let _ = ShownUrl::new(&text);
             let _ = read(&text);
             let _ = read(&format!("http://{text}"));
         }

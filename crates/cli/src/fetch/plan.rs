@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
 use prony_base::Nanos;
-use prony_wire::url::{self, Url, UrlError};
+use prony_wire::url::{self, ShownUrl, Url, UrlError};
 
 use super::checksum::Checksum;
 use super::file::{is_device, mark_of, part_of};
@@ -145,10 +145,12 @@ fn listed(path: &Path) -> anyhow::Result<Vec<String>> {
 }
 
 fn job(text: &str, words: &FetchWords) -> anyhow::Result<Job> {
-    let wrong = |why: &dyn std::fmt::Display| anyhow!("`{text}` cannot be fetched: {why}");
+    let written = ShownUrl::new(text);
+    let wrong = |why: &dyn std::fmt::Display| anyhow!("`{written}` cannot be fetched: {why}");
     let url = url::read(text).map_err(|error| match error {
         UrlError::Control { .. } => {
-            let shown = text.escape_debug();
+            let shown = written.to_string();
+            let shown = shown.escape_debug();
             anyhow!("`{shown}` cannot be fetched: {error}")
         }
         other => wrong(&other),

@@ -28,7 +28,7 @@ pub fn headers(words: &IdentityWords) -> anyhow::Result<Vec<(String, String)>> {
     let mut headers = Vec::new();
     if let Some(user) = &words.user {
         if !user.contains(':') {
-            bail!("--user is NAME:PASSWORD; `{user}` has no colon");
+            bail!("--user is NAME:PASSWORD: there is no colon in it");
         }
         if has_fields(user.as_bytes(), &[]) {
             bail!("--user has no fields: send them with -H 'Authorization: …'");

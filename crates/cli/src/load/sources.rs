@@ -90,7 +90,7 @@ fn same_server(first: &LoadUrl, url: &LoadUrl) -> bool {
 fn typed(words: &LoadWords) -> anyhow::Result<Requests> {
     let mut urls = Vec::new();
     for text in &words.urls {
-        urls.push(LoadUrl::parse(&from_environment(text)?)?);
+        urls.push(LoadUrl::filled(&from_environment(text)?, text)?);
     }
     let first = urls.first().context("give a URL, or --requests-file")?;
     if let Some(other) = urls.iter().find(|url| !same_server(first, url)) {
@@ -139,7 +139,7 @@ fn steps(words: &LoadWords, file: &Path) -> anyhow::Result<Requests> {
     let scenario = ScenarioFile::load(file, &variables, has_data)?;
     let url = match (base(words, "--scenario")?, &scenario.url) {
         (Some(url), _) => url,
-        (None, Some(url)) => LoadUrl::parse(url)?,
+        (None, Some(url)) => url.clone(),
         (None, None) => bail!(
             "{}: it does not say where to: add `url = \"http://HOST:PORT\"`, or name it before --scenario",
             file.display()
@@ -294,7 +294,11 @@ fn replay(
 fn headers(words: &LoadWords) -> anyhow::Result<Vec<(String, String)>> {
     let mut headers = Vec::new();
     for text in &words.headers {
-        headers.push(header(&from_environment(text)?)?);
+        let filled = from_environment(text)?;
+        let Some((name, value)) = filled.split_once(':') else {
+            bail!("`{text}` is not a header: write it as 'Name: value'");
+        };
+        headers.push((name.trim().to_owned(), value.trim().to_owned()));
     }
     let has = |headers: &[(String, String)], name: &str| {
         headers.iter().any(|(of, _)| of.eq_ignore_ascii_case(name))
@@ -312,13 +316,6 @@ fn headers(words: &LoadWords) -> anyhow::Result<Vec<(String, String)>> {
         headers.push((name, from_environment(&value)?));
     }
     Ok(headers)
-}
-
-fn header(text: &str) -> anyhow::Result<(String, String)> {
-    let Some((name, value)) = text.split_once(':') else {
-        bail!("`{text}` is not a header: write it as 'Name: value'");
-    };
-    Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
 /// The body that was typed, or that of a file; and whether it was typed.

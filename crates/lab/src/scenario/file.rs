@@ -1,6 +1,6 @@
 //! A scenario as its file has it.
 
-use prony_load::prepare::{RequestError, RequestParts, prepare};
+use prony_load::prepare::{LoadUrl, RequestError, RequestParts, prepare};
 use prony_record::{
     PlannedFlow, PlannedStep, PreparedRequest, ScenarioFlow, ScenarioSpec, ScenarioStep,
 };
@@ -12,7 +12,7 @@ pub type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 #[derive(Debug)]
 pub struct ScenarioFile {
     /// Where its requests go, where it says so: without a path.
-    pub url: Option<String>,
+    pub url: Option<LoadUrl>,
     /// What users may do.
     pub flows: Vec<FileFlow>,
 }

@@ -89,17 +89,17 @@ pub fn scenario(
 }
 
 /// Where all requests go.
-fn read_url(url: &Spanned<String>, variables: Variables<'_>, p: &mut Problems) -> Option<String> {
+fn read_url(url: &Spanned<String>, variables: Variables<'_>, p: &mut Problems) -> Option<LoadUrl> {
     let text = super::step::environment(url, variables, p)?;
-    let wrong = match LoadUrl::parse(&text) {
+    let wrong = match LoadUrl::filled(&text, url.get_ref()) {
         Err(error) => error.to_string(),
-        Ok(url) if url.path != "/" => {
+        Ok(read) if read.path != "/" => {
             format!(
-                "`url` says where to, and each step its `path`: leave out `{}`",
-                url.path
+                "`url` says where to, and each step its `path`: leave that out of `{}`",
+                read.text
             )
         }
-        Ok(_) => return Some(text),
+        Ok(read) => return Some(read),
     };
     p.note(Diagnosis::new(url.span(), wrong));
     None

@@ -118,6 +118,7 @@ impl ListedContext<'_> {
         format: RequestFormat,
     ) -> Result<(LoadUrl, PreparedRequest), ListedError> {
         let url = self.url(one)?;
+        let path = literal(&url.path, format)?;
         let body = self.body(&one.body, format)?;
         let headers = self.headers(one, format)?;
         let parts = RequestParts {
@@ -125,12 +126,17 @@ impl ListedContext<'_> {
                 "" => usual_method(&body),
                 method => method,
             },
-            path: &literal(&url.path, format)?,
+            path: &path,
             authority: &url.authority,
             headers: &headers,
             body: &body,
         };
-        let mut prepared = prepare(&parts, self.expected)?;
+        let prepared = prepare(&parts, self.expected).map_err(|error| match error {
+            // As it was written.
+            RequestError::Path(_) => RequestError::Path(url.path.clone()),
+            other => other,
+        });
+        let mut prepared = prepared?;
         prepared.weight = one.weight.unwrap_or_default();
         Ok((url, prepared))
     }
