@@ -161,7 +161,7 @@ fn step_spec(spec: &LoadSpec, rate_per_s: f64, number: u64) -> LoadSpec {
     }
 }
 
-/// By how many requests what is in flight may grow over a step of so many arrivals.
+/// By how many requests what waits and what is in flight may grow over a step of so many arrivals.
 fn growth_max(arrivals: f64) -> f64 {
     (arrivals * GROWTH_MAX).max(GROWTH_MIN)
 }
@@ -196,7 +196,7 @@ fn judge(objective: &Objective, round: usize, rate: f64, outcome: &LoadResult) -
     (step, told)
 }
 
-/// By how many requests what was in flight grew over the window.
+/// By how many requests what waited or was in flight grew over the window.
 fn growth(report: &LoadReport, arrivals: &Arrivals) -> i64 {
     let ended = report.counts.completed + report.counts.failed.total();
     arrivals.in_window as i64 - ended as i64
@@ -222,7 +222,7 @@ fn told(objective: &Objective, step: &RateStep) -> (Step, String) {
         format!("{} {figure}", objective.figure())
     } else if step.growth as f64 > growth_max(all) {
         format!(
-            "what is in flight grew by {} of {all} requests",
+            "what waits or is in flight grew by {} of {all} requests",
             step.growth
         )
     } else if step.failed as f64 > all * FAILED_MAX {
@@ -307,7 +307,10 @@ mod tests {
         assert_eq!(step(|step| step.growth = 10).0, Step::Kept);
         let (told, why) = step(|step| step.growth = 11);
         assert_eq!(told, Step::Missed);
-        assert_eq!(why, "what is in flight grew by 11 of 1000 requests");
+        assert_eq!(
+            why,
+            "what waits or is in flight grew by 11 of 1000 requests"
+        );
         assert_eq!(step(|step| step.failed = 10).0, Step::Kept);
         let (told, why) = step(|step| step.failed = 11);
         assert_eq!((told, &*why), (Step::Missed, "11 of 1000 requests failed"));

@@ -110,7 +110,7 @@ impl Outstanding {
     }
 }
 
-/// The state of one load thread. Its tasks thread_spec it; it never leaves the thread.
+/// The state of one load thread. Its tasks share it; it never leaves the thread.
 pub struct Worker {
     pub(crate) handle: Handle,
     pub(crate) recorder: RefCell<Recorder>,

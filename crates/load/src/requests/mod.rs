@@ -22,6 +22,8 @@ mod targets;
 use std::io::{BufRead, Read};
 use std::str::FromStr;
 
+use crate::rows::BYTE_ORDER_MARK;
+
 pub use list::{FILE_BYTES_MAX, ListError, ListedBody, ListedRequest, RequestList};
 pub use prepared::{
     BODY_BYTES_MAX, BodyError, ListedContext, ListedError, body_of, from_environment, usual_method,
@@ -87,6 +89,9 @@ pub fn read(
     file: &mut dyn BufRead,
     format: Option<RequestFormat>,
 ) -> Result<(RequestFormat, RequestList), ListError> {
+    if file.fill_buf()?.starts_with(BYTE_ORDER_MARK) {
+        file.consume(BYTE_ORDER_MARK.len());
+    }
     let format = match format {
         Some(format) => format,
         None => recognised(file.fill_buf()?)?,
@@ -184,6 +189,24 @@ mod tests {
         assert_eq!(named(""), "there is no request in it");
         assert!(named("hello").contains("--format"), "{}", named("hello"));
         assert!("hars".parse::<RequestFormat>().is_err());
+    }
+
+    #[test]
+    fn a_byte_order_mark_before_the_first_request_is_not_part_of_it() {
+        for (format, text) in [
+            ("urls", "/a\n/b\n"),
+            ("json-lines", "{\"url\":\"/a\"}\n"),
+            ("vegeta", "GET http://a/\n"),
+            ("curl", "curl http://a/\n"),
+            ("access-log", LOG),
+        ] {
+            let marked = format!("\u{feff}{text}");
+            let (found, list) = read(&mut marked.as_bytes(), None).expect(format);
+            let (_, plain) = read(&mut text.as_bytes(), None).expect(format);
+            assert_eq!((found.name(), list), (format, plain));
+            let (_, given) = read(&mut marked.as_bytes(), Some(found)).expect(format);
+            assert_eq!(given.requests[0].line, 1);
+        }
     }
 
     proptest! {
