@@ -373,7 +373,7 @@ fn what_comes_from_the_environment_is_in_the_request_and_in_no_output() {
     assert_eq!(places_of("sesame77", &folder, &output), [""; 0]);
     let mut written = places_of("{env:LOAD_SECRET}", &folder, &output);
     written.sort();
-    let expected = ["a.hlog", "a.html", "a.json", "a.txt", "stdout"];
+    let expected = ["a.hlog", "a.html", "a.json", "a.jsonl", "a.txt", "stdout"];
     assert_eq!(written, expected);
     fs::remove_dir_all(folder).expect("removed");
 }

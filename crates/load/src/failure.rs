@@ -123,3 +123,23 @@ impl Failure {
         *counter += 1;
     }
 }
+
+/// Why no connection could be opened, by the first failure.
+pub fn reason(failure: Option<Failure>) -> String {
+    let text = match failure {
+        Some(Failure::Refused) => "connection refused; nothing listens there",
+        Some(Failure::Timeout) => "no answer in time",
+        Some(Failure::Reset) => "connection reset",
+        Some(Failure::Closed) => "the server closed the connection",
+        Some(Failure::Proxy) => "the proxy did not open a tunnel",
+        Some(Failure::GoneAway) => "the server leaves at once (GOAWAY), before any request",
+        Some(Failure::Protocol(ProtocolFault::NotHttp2)) => {
+            "the server does not speak HTTP/2 there"
+        }
+        Some(Failure::Protocol(fault)) => return format!("the server broke the protocol: {fault}"),
+        _ => {
+            "the system refused; is the limit on open files (`ulimit -n`) or on local ports reached?"
+        }
+    };
+    text.to_owned()
+}

@@ -85,6 +85,9 @@ pub fn request_fields(request: &[u8], is_secure: bool) -> Vec<(String, String)> 
     fields
 }
 
+/// Takes a field of an answer: its status so far, the name and the value.
+pub type TakeField<'a> = &'a mut dyn FnMut(u16, &[u8], &[u8]);
+
 /// Reads the fields of answers on one connection, whose server was allowed no table: a block means the same wherever it stands.
 #[derive(Debug)]
 pub struct HeadReader {
@@ -113,7 +116,7 @@ impl HeadReader {
     pub fn head(
         &mut self,
         block: &[u8],
-        field: Option<&mut dyn FnMut(u16, &[u8], &[u8])>,
+        field: Option<TakeField<'_>>,
     ) -> Result<AnswerHead, ProtocolFault> {
         if field.is_none() && block == self.last && !block.is_empty() {
             return Ok(self.last_head);
@@ -142,7 +145,7 @@ impl HeadReader {
         &mut self,
         section: FieldSection,
         block: &[u8],
-        mut field: Option<&mut dyn FnMut(u16, &[u8], &[u8])>,
+        mut field: Option<TakeField<'_>>,
     ) -> Result<AnswerHead, ProtocolFault> {
         let mut rules = FieldRules::new(section);
         let mut read = Ok(AnswerHead::default());

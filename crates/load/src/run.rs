@@ -20,7 +20,7 @@ use prony_record::{
 use crate::checks::{FailedAnswer, ObservedAnswer};
 use crate::connection::connect_all;
 use crate::control::{Counted, Turns};
-use crate::failure::{Failure, ProtocolFault};
+use crate::failure::{Failure, reason};
 use crate::interval::{Intervals, LoadInterval, LoadTotals};
 use crate::mixed::Mixed;
 use crate::recorder::Recorder;
@@ -579,25 +579,6 @@ fn begin(
         let _ = thread.go.send(Arc::clone(&window));
     }
     Ok(Some(window))
-}
-
-fn reason(failure: Option<Failure>) -> String {
-    let text = match failure {
-        Some(Failure::Refused) => "connection refused; nothing listens there",
-        Some(Failure::Timeout) => "no answer in time",
-        Some(Failure::Reset) => "connection reset",
-        Some(Failure::Closed) => "the server closed the connection",
-        Some(Failure::Proxy) => "the proxy did not open a tunnel",
-        Some(Failure::GoneAway) => "the server leaves at once (GOAWAY), before any request",
-        Some(Failure::Protocol(ProtocolFault::NotHttp2)) => {
-            "the server does not speak HTTP/2 there"
-        }
-        Some(Failure::Protocol(fault)) => return format!("the server broke the protocol: {fault}"),
-        _ => {
-            "the system refused; is the limit on open files (`ulimit -n`) or on local ports reached?"
-        }
-    };
-    text.to_owned()
 }
 
 /// One report from what all threads counted.

@@ -294,9 +294,20 @@ pub(crate) fn parse<'a>(
         Err(httparse::Error::TooManyHeaders) if limits.headers_max > HEADERS_CAP => {
             return parse_many(bytes, expected, limits);
         }
-        Err(error) => return Err(name_fault(split_first_line(bytes), error, limits)),
+        Err(error) => return Err(fault_of(bytes, error, limits)),
     }
     understood(&parsed, bytes, expected, limits)
+}
+
+/// What is wrong with a head. A first line that is none of a response is not said to be a bad one of a request.
+#[cold]
+fn fault_of(bytes: &[u8], error: httparse::Error, limits: &Limits) -> Error {
+    match name_fault(split_first_line(bytes), error, limits) {
+        Error::BadMethod | Error::BadRequestLine | Error::BadTarget | Error::BadVersion => {
+            Error::BadStatusLine
+        }
+        other => other,
+    }
 }
 
 /// As [`parse`], for more lines than there is room for on the stack.
@@ -314,7 +325,7 @@ fn parse_many<'a>(
             understood(&parsed, bytes, expected, limits)
         }
         Ok(_) => Err(Error::BadStatusLine),
-        Err(error) => Err(name_fault(split_first_line(bytes), error, limits)),
+        Err(error) => Err(fault_of(bytes, error, limits)),
     }
 }
 
