@@ -1,5 +1,6 @@
 //! The fields of a request (RFC 9113, section 8): from a header block to what a handler sees.
 
+use prony_wire::http2::{FieldRules, FieldSection};
 use prony_wire::{Error, Framing, HostLines, Limits, Method, check_target};
 
 use crate::server::incoming::Incoming;
@@ -33,7 +34,7 @@ pub(super) struct FieldReader<'a> {
     /// It is the first of the header lines, as Host.
     has_authority: bool,
     hosts: HostLines,
-    has_regular: bool,
+    rules: FieldRules,
     length: Option<u64>,
     cookies: Vec<u8>,
     count: usize,
@@ -54,7 +55,7 @@ impl<'a> FieldReader<'a> {
             has_path: false,
             has_authority: false,
             hosts: HostLines::default(),
-            has_regular: false,
+            rules: FieldRules::new(FieldSection::Request),
             length: None,
             cookies: Vec::new(),
             count: 0,
@@ -67,9 +68,10 @@ impl<'a> FieldReader<'a> {
         if self.fault.is_some() {
             return;
         }
-        let taken = match name.first() {
-            Some(b':') => self.pseudo(name, value),
-            _ => self.regular(name, value),
+        let taken = match self.rules.check(name, value) {
+            Err(_) => Err(HeadFault::Malformed),
+            Ok(()) if name.starts_with(b":") => self.pseudo(name, value),
+            Ok(()) => self.regular(name, value),
         };
         self.fault = taken.err();
     }
@@ -77,21 +79,18 @@ impl<'a> FieldReader<'a> {
     /// A field that stands for a part of HTTP/1.1's first line, or for Host.
     fn pseudo(&mut self, name: &[u8], value: &[u8]) -> Result<(), HeadFault> {
         let malformed = Err(HeadFault::Malformed);
-        if self.has_regular {
-            return malformed;
-        }
         let text = std::str::from_utf8(value).map_err(|_| HeadFault::Malformed)?;
         match name {
-            b":method" if self.method.is_none() => {
+            b":method" => {
                 self.method = Some(Method::from_name(text).ok_or(HeadFault::Malformed)?);
             }
-            b":scheme" if !self.has_scheme && !text.is_empty() => self.has_scheme = true,
+            b":scheme" if !text.is_empty() => self.has_scheme = true,
             // In absolute form it would name a server, too.
-            b":path" if !self.has_path && (text.starts_with('/') || text == "*") => {
+            b":path" if text.starts_with('/') || text == "*" => {
                 self.has_path = true;
                 self.incoming.target.push_str(text);
             }
-            b":authority" if !self.has_authority => {
+            b":authority" => {
                 self.has_authority = true;
                 check_server(&mut HostLines::default(), value)?;
                 // First, as it stands in HTTP/1.1.
@@ -106,7 +105,6 @@ impl<'a> FieldReader<'a> {
 
     fn regular(&mut self, name: &[u8], value: &[u8]) -> Result<(), HeadFault> {
         let malformed = Err(HeadFault::Malformed);
-        self.has_regular = true;
         self.count += 1;
         if self.count > self.limits.headers_max {
             return Err(HeadFault::Refused(431, "there are too many header fields"));
@@ -114,15 +112,7 @@ impl<'a> FieldReader<'a> {
         let Ok(text) = std::str::from_utf8(name) else {
             return malformed;
         };
-        if name.iter().any(u8::is_ascii_uppercase) {
-            return malformed;
-        }
         match name {
-            b"connection" | b"keep-alive" | b"proxy-connection" | b"transfer-encoding"
-            | b"upgrade" => {
-                return malformed;
-            }
-            b"te" if !value.eq_ignore_ascii_case(b"trailers") => return malformed,
             b"host" => {
                 check_server(&mut self.hosts, value)?;
                 let authority = self.incoming.headers.get("host");
@@ -149,9 +139,6 @@ impl<'a> FieldReader<'a> {
             }
             // Clients split it, so that parts are found in the table (section 8.2.3).
             COOKIE => {
-                if value.iter().any(|byte| matches!(byte, 0 | b'\r' | b'\n')) {
-                    return malformed;
-                }
                 if !self.cookies.is_empty() {
                     self.cookies.extend_from_slice(b"; ");
                 }
