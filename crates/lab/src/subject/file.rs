@@ -23,7 +23,7 @@ use super::originals;
 use super::program::{self, Program, Role, Variants};
 use super::repository::{self, Repository};
 use super::root::{self, RootFs};
-use super::server::{self, Served, needed, ready_default, seconds, stop_default};
+use super::server::{self, Served, capabilities, needed, ready_default, seconds, stop_default};
 
 /// The file that makes a folder a subject.
 pub const FILE: &str = "subject.toml";
@@ -210,7 +210,7 @@ pub(crate) fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subj
     // A misspelt role is not to be blamed for parts that the right one does not need.
     let kind = program::read_role(&mut top, p).unwrap_or_else(|| Role::likely(&top));
     let needs = top.table("needs", "[needs]", p);
-    let needs = needs.map(|table| needs::read(table, p));
+    let needs = needs.map(|table| read_needs(table, p));
     let repositories = top.table("source", "[source]", p);
     let repositories = repositories.map(|table| repository::read(table, p));
     let own_root = top.table("root", "[root]", p);
@@ -382,6 +382,19 @@ fn name_of(
         p.note(Diagnosis::new(name.span(), problem));
     }
     Some(name.into_inner())
+}
+
+fn read_needs(mut table: Fields<'_, '_>, p: &mut Problems) -> Needs {
+    let mut needs = needs::read_common(&mut table, p);
+    let original = table.table("original", "original = {…}", p);
+    needs.original = original.and_then(|mut table| {
+        let read = repository::repository(&mut table, p);
+        table.finish(&[], p);
+        read
+    });
+    needs.capabilities = capabilities(&mut table, p);
+    table.finish(&[], p);
+    needs
 }
 
 fn read_build(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Build> {

@@ -7,11 +7,9 @@ use std::collections::BTreeMap;
 use toml::Spanned;
 
 use super::originals;
-use super::repository::{self, Repository};
-use super::server::capabilities;
+use super::repository::Repository;
 use crate::diagnosis::Diagnosis;
 use crate::experiment::fields::{Fields, Problems};
-use crate::experiment::keys;
 use crate::experiment::words::short;
 
 /// `[needs]` of a subject, or what `needs_of` has for a value of a setting.
@@ -38,34 +36,24 @@ impl Needs {
     }
 }
 
-/// Reads `[needs]`.
-pub(super) fn read(mut table: Fields<'_, '_>, p: &mut Problems) -> Needs {
-    let mut needs = Needs::default();
-    read_common(&mut table, &mut needs, p);
-    let original = table.table("original", "original = {…}", p);
-    needs.original = original.and_then(|mut table| {
-        let read = repository::repository(&mut table, p);
-        table.finish(&[], p);
-        read
-    });
-    needs.capabilities = capabilities(&mut table, p);
-    table.finish(&[], p);
-    needs
-}
-
 /// Reads what `needs_of` has for a value: nothing of what users have built, and no capabilities.
 pub(crate) fn read_of_value(mut table: Fields<'_, '_>, p: &mut Problems) -> Needs {
-    let mut needs = Needs::default();
-    read_common(&mut table, &mut needs, p);
-    for file in needs.files.iter().filter(|file| !file.starts_with('/')) {
-        let message = format!("`{}` is what a subject needs, not a value", short(file));
+    let needs = read_common(&mut table, p);
+    let of_originals = needs.of_originals();
+    for file in of_originals {
+        let message = format!(
+            "`{{originals}}/{}` is what a subject needs, not a value",
+            short(file)
+        );
         p.note(Diagnosis::new(table.span_of("files"), message));
     }
     table.finish(&[], p);
     needs
 }
 
-fn read_common(table: &mut Fields<'_, '_>, needs: &mut Needs, p: &mut Problems) {
+/// Reads what a subject and a value say alike.
+pub(super) fn read_common(table: &mut Fields<'_, '_>, p: &mut Problems) -> Needs {
+    let mut needs = Needs::default();
     let commands = table.texts("commands", p).unwrap_or_default();
     let files = table.texts("files", p).unwrap_or_default();
     for file in &files {
@@ -87,7 +75,8 @@ fn read_common(table: &mut Fields<'_, '_>, needs: &mut Needs, p: &mut Problems) 
         when = listed.text("when", p).or(when);
         listed.finish(&[], p);
     }
-    needs.commands = keys::texts(commands);
-    needs.files = keys::texts(files);
+    needs.commands = commands.into_iter().map(Spanned::into_inner).collect();
+    needs.files = files.into_iter().map(Spanned::into_inner).collect();
     needs.when = when.map(Spanned::into_inner).unwrap_or_default();
+    needs
 }
