@@ -2,13 +2,16 @@
 //!
 //! ```text
 //! ROOT            read-only: no trial changes what the next one finds
-//! ROOT/proc dev sys tmp run       of the supervisor; tmp and run are empty and in memory
+//! ROOT/proc sys                   of the supervisor; nothing of the machine can be written, and some not be seen
+//! ROOT/dev tmp run                its own; tmp and run are empty and in memory
 //! ROOT/<folder, build, work>      the same paths as outside
 //! ```
 //!
 //! All mounts are in the mount namespace of a supervisor and end with it. Processes enter by [`crate::launch::place`].
 //!
 //! Not for: making one ([`crate::build`]), or which subject has one ([`crate::subject::RootFs`]).
+
+mod system;
 
 use std::fs;
 use std::io;
@@ -20,9 +23,8 @@ use serde::{Deserialize, Serialize};
 
 /// Where a home folder is in it: the one of the caller is outside.
 pub const HOME: &str = "/tmp";
-/// Folders in memory, and of the supervisor.
+/// Folders in memory.
 const IN_MEMORY: [&str; 2] = ["/tmp", "/run"];
-const OF_SYSTEM: [&str; 3] = ["/proc", "/dev", "/sys"];
 /// What names servers of names, where something in it downloads.
 const RESOLVER: &str = "/etc/resolv.conf";
 /// Folders that a root file system was made in, beside its marker.
@@ -53,19 +55,14 @@ pub fn furnish(rooted: &Rooted, alone: bool) -> io::Result<()> {
         return Err(io::Error::other(reason));
     }
     let root = rooted.dir.as_path();
-    let named = |path: &Path, error: io::Error| {
-        io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-    };
-    let bound: Vec<&Path> = OF_SYSTEM
-        .iter()
-        .map(Path::new)
-        .chain(rooted.folders.iter().map(PathBuf::as_path))
-        .collect();
+    let bound: Vec<&Path> = rooted.folders.iter().map(PathBuf::as_path).collect();
     let memory = IN_MEMORY.iter().map(Path::new);
+    let of_system = system::FOLDERS.iter().map(Path::new);
     // A folder of the machine that lies in one that is in memory has its place made there, once that is mounted.
     let hidden = |path: &Path| IN_MEMORY.iter().any(|top| path.starts_with(top));
     for path in memory
         .clone()
+        .chain(of_system)
         .chain(bound.iter().copied().filter(|path| !hidden(path)))
     {
         place(root, path).map_err(|error| named(path, error))?;
@@ -78,6 +75,7 @@ pub fn furnish(rooted: &Rooted, alone: bool) -> io::Result<()> {
         rustix::mount::mount("tmpfs", inside(root, path), "tmpfs", flags, None)
             .map_err(|error| named(path, error.into()))?;
     }
+    system::mount(root)?;
     for path in bound {
         let there = match hidden(path) {
             true => place(root, path),
@@ -92,6 +90,10 @@ pub fn furnish(rooted: &Rooted, alone: bool) -> io::Result<()> {
         bind(own, &theirs).map_err(|error| named(own, error))?;
     }
     Ok(())
+}
+
+fn named(path: &Path, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 fn bind(from: &Path, to: &Path) -> io::Result<()> {

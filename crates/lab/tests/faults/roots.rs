@@ -10,7 +10,7 @@ use prony_lab::build::{BuildContext, BuildOutcome, Failed, Ready, build};
 use prony_lab::launch::Wanted;
 use prony_lab::subject::Subject;
 use prony_lab::supervise::SupervisedLauncher;
-use prony_record::{Outcome, PlannedSubject};
+use prony_record::{Outcome, PlannedSetting, PlannedSubject};
 
 use crate::fixture::{FALLBACK, Fixture, Isolation, NAMESPACES, good, of, plan};
 
@@ -33,8 +33,42 @@ http = "/hello"
 cmd = "cat /marker"
 "#;
 
+/// Writes to the machine, each by what it has already or by nothing, and lists what it sees of it.
+const PROBE: &str = r#"
+try() { if (eval "$2") 2>/dev/null; then echo "$1"; fi; }
+p=/proc/sys/kernel/core_pattern; v=$(cat $p)
+try "pattern written" 'echo "$v" >$p'
+for f in /proc/sys/kernel/threads-max /proc/sysrq-trigger /proc/irq/default_smp_affinity /proc/fs/* /proc/bus/pci/*/* \
+    /sys/kernel/mm/transparent_hugepage/enabled /sys/kernel/uevent_helper /sys/power/state /sys/fs/cgroup/cgroup.procs; do
+    if [ -f "$f" ]; then try "open for writing: $f" ': >>"$f"'; fi
+done
+echo /dev/*
+echo /dev/pts/* /dev/shm/* /sys/firmware/* /sys/kernel/debug/*
+try "kernel's secrets" 'test -n "$(cat /proc/keys /proc/timer_list /proc/kcore | head -c 1)"'
+try "null" 'echo a >/dev/null && test -z "$(cat /dev/null)"'
+try "full" 'echo a >/dev/full'
+try "shared" 'echo a >/dev/shm/a && test "$(cat /dev/shm/a)" = a'
+try "standard input" 'test "$(echo a | cat /dev/stdin)" = a'
+try "states" 'cat /proc/self/stat /sys/devices/system/cpu/online >/dev/null'
+"#;
+
+/// What it prints where nothing of the machine can be written.
+const HARMLESS: &str = "\
+/dev/fd /dev/full /dev/null /dev/ptmx /dev/pts /dev/random /dev/shm /dev/stderr /dev/stdin /dev/stdout /dev/tty /dev/urandom /dev/zero
+/dev/pts/ptmx /dev/shm/* /sys/firmware/* /sys/kernel/debug/*
+null
+shared
+standard input
+states
+";
+
 /// Name, what holds trials apart, and what is done.
-pub const TESTS: [(&str, Isolation, fn()); 2] = [
+pub const TESTS: [(&str, Isolation, fn()); 3] = [
+    (
+        "namespaces::user_0_without_capabilities_wrote_to_the_machine",
+        NAMESPACES,
+        user_0_without_capabilities_wrote_to_the_machine,
+    ),
     (
         "namespaces::a_subject_is_built_and_measured_in_its_root",
         NAMESPACES,
@@ -167,6 +201,62 @@ fn a_subject_is_built_and_measured_in_its_root() {
     std::fs::write(origin.join("more"), "").expect("a file");
     let other = built(&fixture, &subject, isolation).expect("a build");
     assert!(!other.cached && other.root_dir != ready.root_dir);
+}
+
+/// It rewrote the host's `/proc/sys/kernel/core_pattern`. The lab itself may still set what is of a trial's own network.
+fn user_0_without_capabilities_wrote_to_the_machine() {
+    const SETTING: &str = "net.ipv4.tcp_abort_on_overflow";
+    if !may() {
+        return;
+    }
+    let (fixture, mut subject) = fixture(NAMESPACES);
+    let folder = fixture.folder.join("rooted/rootfs");
+    std::fs::write(folder.join("probe"), PROBE).expect("a file");
+    copy(
+        &Path::new("/usr/bin/head").canonicalize().expect("head"),
+        &folder,
+        "/bin/head",
+    );
+    let build = subject.build.as_mut().expect("a build");
+    build.cmd = "sh /probe >{build}/seen".to_owned();
+    let ready = built(&fixture, &subject, NAMESPACES).expect("a build");
+    let seen = std::fs::read_to_string(Path::new(&ready.dir).join("seen")).expect("what it saw");
+    assert_eq!(seen, HARMLESS, "in a build");
+    let start = format!(
+        "echo set to $(cat /proc/sys/{}) >&2; sh /probe >&2; exec /bin/server __serve {{port}}",
+        SETTING.replace('.', "/")
+    );
+    let mut planned = PlannedSubject {
+        id: "test/rooted".to_owned(),
+        source: subject.source.clone(),
+        start: ["/bin/sh", "-c", &start].map(str::to_owned).to_vec(),
+        root_dir: ready.root_dir.clone(),
+        build_dir: ready.dir.clone(),
+        env: std::collections::BTreeMap::new(),
+        ..good()
+    };
+    planned.name = "rooted".to_owned();
+    let mut plan = plan(vec![planned], 1, 300);
+    plan.settings = vec![PlannedSetting {
+        name: "overflow".to_owned(),
+        values: vec!["1".to_owned()],
+        sysctl: Some(SETTING.to_owned()),
+        ..PlannedSetting::default()
+    }];
+    plan.cells[0].settings = [("overflow".to_owned(), "1".to_owned())].into();
+    let run = fixture.run(&plan, &[]);
+    let trials = of(&run, "rooted");
+    assert!(
+        matches!(trials.as_slice(), [trial] if trial.outcome == Outcome::Measured),
+        "{trials:#?}"
+    );
+    let logs = std::fs::read_dir(fixture.dir().join("logs")).expect("logs");
+    let logs = logs.map(|entry| std::fs::read_to_string(entry.expect("a log").path()));
+    let logs: String = logs.map(|text| text.expect("text")).collect();
+    assert!(
+        logs.contains(&format!("set to 1\n{HARMLESS}")),
+        "in a trial: {logs}"
+    );
 }
 
 /// Without a mount namespace nothing is mounted, and the reason is named.
