@@ -225,6 +225,11 @@ mod tests {
             limits.open_files > 0 && limits.ports.1 > limits.ports.0,
             "{limits:?}"
         );
+        // No system has so few, and one that cannot be read does not limit.
+        assert!(
+            limits.threads_max > 100 && limits.open_files_system > 100,
+            "{limits:?}"
+        );
         assert_eq!(Limits::read(true).ports, (1_024, 65_535));
     }
 

@@ -214,6 +214,8 @@ fn shown(body: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use prony_record::{LoadData, PreparedRequest, RowOrder, StepTake, TakeFrom};
+
     use super::*;
 
     #[test]
@@ -227,5 +229,57 @@ mod tests {
         assert_eq!(of(Vec::new()), "200 to 399");
         assert_eq!(of(vec![200, 302]), "200 or 302");
         assert_eq!(of((200..300).collect()), "one of 100 from 200 to 299");
+    }
+
+    /// A user whose steps have no column of the data file would read it for nothing, and one whose steps have one fails without.
+    #[test]
+    fn the_data_file_goes_with_the_users_whose_steps_have_a_column() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("names.csv");
+        std::fs::write(&path, "name\nanna\n").expect("written");
+        let step = |name: &str, request: &str| {
+            let step = ScenarioStep {
+                name: name.to_owned(),
+                ..ScenarioStep::default()
+            };
+            let request = PreparedRequest {
+                method: "GET".to_owned(),
+                bytes: request.as_bytes().to_vec(),
+                ..PreparedRequest::default()
+            };
+            (step, request)
+        };
+        let named = step("named", "GET /{name} HTTP/1.1\r\nHost: a\r\n\r\n");
+        let mut first = step("first", "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        first.0.takes = vec![StepTake {
+            name: "id".to_owned(),
+            from: TakeFrom::Header("id".to_owned()),
+        }];
+        let second = step("second", "GET /{id} HTTP/1.1\r\nHost: a\r\n\r\n");
+        let flow = |name: &str, steps: &[&(ScenarioStep, PreparedRequest)]| ScenarioFlow {
+            name: name.to_owned(),
+            weight: 1,
+            steps: steps.iter().map(|of| of.0.clone()).collect(),
+        };
+        let load = LoadSpec {
+            threads: 1,
+            connections: 2,
+            duration_ns: 1_000_000_000,
+            requests: [&named, &first, &second].map(|of| of.1.clone()).to_vec(),
+            data: Some(LoadData {
+                path,
+                order: RowOrder::InTurn,
+            }),
+            scenario: Some(ScenarioSpec {
+                flows: vec![flow("a", &[&named]), flow("b", &[&first, &second])],
+            }),
+            ..LoadSpec::default()
+        };
+        let scenario = Scenario::new(&load).expect("right").expect("there");
+        let data_of = |number| {
+            let user = of_user(&load, &scenario, number, 0, Nanos::from_secs(1));
+            user.expect("planned").data
+        };
+        assert_eq!((data_of(0), data_of(1)), (load.data.clone(), None));
     }
 }

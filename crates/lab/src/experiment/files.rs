@@ -273,3 +273,46 @@ fn check_passed(names: &BTreeSet<String>) -> Result<(), (String, String)> {
         )),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_log_does_not_have_is_noted() {
+        let of = |left_out, without_body| {
+            notes(&SentSource {
+                left_out,
+                without_body,
+                ..SentSource::default()
+            })
+        };
+        assert_eq!(of(None, 0), Vec::<String>::new());
+        assert_eq!(
+            of(None, 1),
+            ["1 request other than GET and HEAD, sent without a body: a log has none"]
+        );
+        let both = of(Some((2, 7)), 3);
+        assert_eq!(
+            both[0],
+            "2 lines without a request left out, the first is line 7"
+        );
+        assert!(both[1].starts_with("3 requests "), "{both:?}");
+    }
+
+    #[test]
+    fn a_variable_that_is_set_and_not_passed_is_told_from_one_that_is_not_set() {
+        let wrong = |name: &str| {
+            let names = BTreeSet::from([name.to_owned()]);
+            check_passed(&names).expect_err("trials do not have it").0
+        };
+        // Cargo sets it for tests, and nobody passes it to a trial.
+        let set = wrong("CARGO_PKG_NAME");
+        assert!(set.ends_with("does not reach a trial"), "{set}");
+        let unset = wrong("PRONY_NEVER_SET");
+        assert!(
+            unset.contains("the environment has no PRONY_NEVER_SET"),
+            "{unset}"
+        );
+    }
+}

@@ -136,6 +136,26 @@ fn published_claims_in_a_list_stand_last_or_are_refused() {
     assert!(said.contains("e.toml:2:"), "{said}");
 }
 
+#[test]
+fn the_text_of_a_published_claim_is_one_line_of_bounded_length() {
+    let read = |text: &str| {
+        parse(&format!(
+            "[[subject]]\ncmd = './s {{port}}'\n[[workload]]\nrequest = {{ path = '/' }}\n\
+             [[published]]\ntext = \"{text}\"\nwhere = 'b'\nwhy_not = 'c'\n"
+        ))
+    };
+    let longest = "x".repeat(400);
+    assert!(read(&longest).is_ok());
+    for wrong in [
+        format!("{longest}x"),
+        "two\\nlines".to_owned(),
+        "  ".to_owned(),
+    ] {
+        let said = read(&wrong).unwrap_err().to_string();
+        assert!(said.contains("one line of at most 400 bytes"), "{said}");
+    }
+}
+
 /// A file with the names of before is read as the newer one is, and each of them is said with its place.
 #[test]
 fn older_names_are_read_with_a_warning() {

@@ -157,10 +157,14 @@ impl Profiler {
             found.extend(std::iter::from_fn(|| ring.next()));
         }
         for one in found {
-            match one {
-                Found::Stack { pid, tid, chain } => self.note(pid, tid, &chain),
-                Found::Lost(count) => self.lost += count,
-            }
+            self.take(one);
+        }
+    }
+
+    fn take(&mut self, found: Found) {
+        match found {
+            Found::Stack { pid, tid, chain } => self.note(pid, tid, &chain),
+            Found::Lost(count) => self.lost += count,
         }
     }
 
@@ -303,6 +307,22 @@ mod tests {
             said.starts_with("of 1 thread no samples are taken: "),
             "{said}"
         );
+    }
+
+    #[test]
+    fn what_the_kernel_lost_is_added_up() {
+        let means = Means::find(&std::env::var_os("PATH").unwrap_or_default());
+        let pass = means.passes().into_iter().next().expect("a pass");
+        let mut profiler = Profiler::new(pass);
+        profiler.take(Found::Lost(2));
+        profiler.take(Found::Lost(3));
+        let chain = vec![1];
+        profiler.take(Found::Stack {
+            pid: 1,
+            tid: 1,
+            chain,
+        });
+        assert_eq!((profiler.lost, profiler.stacks.len()), (5, 1));
     }
 
     #[test]
