@@ -146,3 +146,43 @@ fn apart(variant: &impl Debug) -> String {
     }
     words
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alerts_are_named_as_their_standard_names_them() {
+        for (number, name) in [
+            (0, "close_notify"),
+            (40, "handshake_failure"),
+            (48, "unknown_ca"),
+            (112, "unrecognized_name"),
+            (115, "unknown_psk_identity"),
+            (120, "no_application_protocol"),
+            (200, "number 200"),
+        ] {
+            assert_eq!(alert(AlertDescription::from(number)), name);
+        }
+    }
+
+    #[test]
+    fn an_alert_whose_name_says_too_little_is_explained() {
+        for (number, meaning) in [
+            (40, "none of the ciphers"),
+            (71, "none of the ciphers"),
+            (70, "none of the versions"),
+            (80, "nothing to do with this request"),
+            (112, "the host's name"),
+            (120, "none of the protocols"),
+            (42, "does not trust"),
+            (46, "does not trust"),
+            (48, "does not trust"),
+        ] {
+            let name = alert(AlertDescription::from(number));
+            let said = meaning_of_alert(&name).unwrap_or_default();
+            assert!(said.contains(meaning), "{name}: {said}");
+        }
+        assert_eq!(meaning_of_alert("close_notify"), None);
+    }
+}

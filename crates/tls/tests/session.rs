@@ -616,3 +616,9 @@ fn a_handshake_without_end_is_refused() {
     }
     assert!(is_refused, "it takes in as much as it is sent");
 }
+
+#[test]
+fn settings_that_trust_nobody_do_not_ask_the_system_whom_to_trust() {
+    assert!(TlsSettings::default().system_roots);
+    assert!(!TlsSettings::trusting_nobody().system_roots);
+}
