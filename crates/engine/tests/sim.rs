@@ -150,7 +150,8 @@ fn virtual_time_jumps() {
         handle.sleep(Nanos::from_secs(1_000_000)).await;
         handle.now()
     });
-    world.run(Nanos::from_secs(2_000_000)).expect("it ends");
+    // What is due when the time is over has still been in time.
+    world.run(Nanos::from_secs(1_000_000)).expect("it ends");
     assert_eq!(slept.take(), Some(Instant(1_000_000_000_000_000)));
 }
 

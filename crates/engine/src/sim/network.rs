@@ -605,10 +605,10 @@ impl Network {
             false => ArrivalOutcome::Discarded(bytes.len() as u64),
         };
         if available == 0 {
+            // It is planned only where something has arrived, or nothing more does.
             let outcome = match end.broken {
                 Some(errno) => Err(errno),
-                None if end.peer_ended => Ok(outcome(Vec::new())),
-                None => return,
+                None => Ok(outcome(Vec::new())),
             };
             (end.receive, end.discard) = (None, None);
             return self.complete(index, token, outcome, false);
