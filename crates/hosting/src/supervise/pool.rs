@@ -425,8 +425,7 @@ impl Pool {
             return;
         };
         if let Some(worker) = self.workers.get_mut(&id) {
-            let due = now + LEAVE_MAX;
-            worker.state = WorkerState::Leaving { due };
+            worker.state = WorkerState::Leaving { due: now };
             worker.killed = Some(String::new());
             self.orders.push(Order::Kill(id));
         }
