@@ -969,6 +969,17 @@ fn what_comes_too_slowly_ends() {
 }
 
 #[test]
+fn settings_at_the_ends_of_their_ranges_are_right() {
+    let (status, _) = tell(options(), async |mut peer: Peer| {
+        let ends = [(2, 1), (4, (1 << 31) - 1), (5, 1 << 14), (5, (1 << 24) - 1)];
+        let settings = ends.map(|(number, value)| setting(number, value));
+        peer.begin(&settings.concat(), &get(1, "/hello"));
+        peer.answer(1).await.status().to_owned()
+    });
+    assert_eq!(status, "200");
+}
+
+#[test]
 fn a_stop_answers_what_has_come_and_says_so() {
     let (came, totals) = tell(options(), async |mut peer: Peer| {
         peer.begin(&[], &get(1, "/slow"));
