@@ -803,6 +803,10 @@ mod tests {
             ..AnswerChecks::default()
         });
         let checks = checks.unwrap();
+        assert!(
+            !checks.keeps(),
+            "it looks at answers, and keeps none that failed"
+        );
         let mut checker = checks.checker().unwrap();
         for _ in 0..2 {
             checker.begin(None);

@@ -328,4 +328,17 @@ mod tests {
         assert!(decoded(&gzip, b"hello").is_err_and(|why| why.starts_with(UNDECODED)));
         assert!(accepted_codings().contains("gzip"));
     }
+
+    #[test]
+    fn a_body_that_came_at_once_and_is_more_than_a_piece_is_decoded_to_its_end() {
+        // One block of zstd that repeats a byte.
+        let length = PIECE_BYTES_MAX as u32 + 1;
+        let mut body = vec![0x28, 0xb5, 0x2f, 0xfd, 0xa0];
+        body.extend(length.to_le_bytes());
+        body.extend(&(length << 3 | 0b011).to_le_bytes()[..3]);
+        body.push(b'x');
+        let (end, counts) = end("zstd", &body, body.len(), &"x".repeat(length as usize));
+        assert_eq!(end, AnswerEnd::Decoded(true, None));
+        assert_eq!(counts.decoded_bytes, 2 * u64::from(length));
+    }
 }

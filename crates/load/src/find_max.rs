@@ -333,4 +333,22 @@ mod tests {
             "p99 is 10.0ms; the generator itself was late by 6.00ms (99th percentile)"
         );
     }
+
+    #[test]
+    fn what_began_and_did_not_end_is_growth_and_what_got_no_right_answer_has_failed() {
+        let mut report = LoadReport::default();
+        report.counts.completed = 100;
+        report.counts.failed.timeout = 1;
+        report.counts.unexpected_status = 2;
+        report.counts.drain_failed = 4;
+        report.counts.abandoned = 8;
+        let arrivals = Arrivals {
+            in_window: 150,
+            waiting: 16,
+            dropped: 32,
+            ..Arrivals::default()
+        };
+        assert_eq!(growth(&report, &arrivals), 49);
+        assert_eq!(failed(&report, &arrivals), 63);
+    }
 }

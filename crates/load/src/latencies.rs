@@ -199,7 +199,12 @@ mod tests {
         let mut latencies = Latencies::default();
         latencies.record_never();
         let summary = latencies.summary();
-        assert_eq!((summary.count, summary.min, summary.p50), (1, NEVER, NEVER));
+        assert_eq!((summary.count, summary.infinite), (1, 1));
+        let (low, high) = (
+            [summary.min, summary.p50, summary.p75, summary.p90],
+            [summary.p99, summary.p99_9, summary.p99_99, summary.max],
+        );
+        assert_eq!([low, high], [[NEVER; 4]; 2]);
         assert!(latencies.histogram().counts.is_empty());
     }
 

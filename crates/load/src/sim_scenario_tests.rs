@@ -11,8 +11,9 @@ use prony_base::{Instant, Nanos, Random};
 use prony_engine::sim::{SimOptions, World};
 use prony_engine::{Config, Handle, ListenOptions, Stream};
 use prony_record::{
-    AnswerChecks, LatencyOrigin, LoadSpec, Pace, PreparedRequest, ScenarioFlow, ScenarioReport,
-    ScenarioSpec, ScenarioStep, StepReport, StepTake, TakeFrom, ThinkTime, Timestamps,
+    AnswerChecks, LatencyOrigin, LoadData, LoadSpec, Pace, PreparedRequest, RowOrder, ScenarioFlow,
+    ScenarioReport, ScenarioSpec, ScenarioStep, StepReport, StepTake, TakeFrom, ThinkTime,
+    Timestamps,
 };
 
 use crate::arrivals::ArrivalCounts;
@@ -255,7 +256,9 @@ impl Users {
             timeout,
             first_timeout: timeout,
             connecting_max: 64,
-            expected_status: ExpectedStatus::new(self.steps.iter().map(|_| &[][..])),
+            expected_status: ExpectedStatus::new(
+                self.steps.iter().map(|(step, _)| &step.expected_status[..]),
+            ),
             follow_max: None,
             coded: None,
             scenario: Some(Arc::clone(scenario)),
@@ -629,4 +632,44 @@ fn a_warm_up_is_apart_of_each_step() {
     let iterations = done.report.iterations();
     assert!(iterations.completed_in_window < iterations.completed);
     assert_eq!(done.seen("/login"), login.sent);
+}
+
+#[test]
+fn an_answer_with_another_status_is_completed_and_counted_as_unexpected() {
+    let mut steps = with(shop(), |step| step.expected_status = vec![201]);
+    steps.truncate(1);
+    let users = Users {
+        steps,
+        ..Users::default()
+    };
+    let done = play(1, users, SessionServer::default());
+    let counts = done.step("login").counts;
+    assert_eq!((counts.completed, counts.unexpected_status), (20, 20));
+}
+
+#[test]
+fn a_column_of_the_data_file_is_taken_by_no_step_and_is_in_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("names.csv");
+    std::fs::write(&path, "name\nanna\n").expect("written");
+    let named = |request: &str| {
+        let users = Users {
+            steps: vec![step("named", request)],
+            ..Users::default()
+        };
+        let data = Some(LoadData {
+            path: path.clone(),
+            order: RowOrder::InTurn,
+        });
+        let spec = LoadSpec {
+            data,
+            ..users.spec()
+        };
+        Scenario::new(&spec).map(|_| ())
+    };
+    assert_eq!(named("GET /{name} HTTP/1.1\r\nHost: a\r\n\r\n"), Ok(()));
+    assert_eq!(
+        named("GET / HTTP/1.1\r\nHost: a\r\n\r\n"),
+        Err("no step has a column of the data file: {name}".to_owned())
+    );
 }

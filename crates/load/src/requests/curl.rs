@@ -415,6 +415,8 @@ mod tests {
         let two = read("curl /a; curl /b\ncurl /c").unwrap();
         let lines: Vec<u64> = two.iter().map(|one| one.line).collect();
         assert_eq!(lines, [1, 1, 2]);
+        let broken = read("curl /a -d \"b\\\nc\"\ncurl /b").unwrap();
+        assert_eq!(broken[1].line, 3, "a line that goes on in quotes is one");
     }
 
     #[test]

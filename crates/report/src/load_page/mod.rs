@@ -84,6 +84,11 @@ mod tests {
     use super::*;
 
     fn busy() -> LoadPage {
+        busy_but(&[])
+    }
+
+    /// In these seconds nothing ended.
+    fn busy_but(silent: &[u64]) -> LoadPage {
         let mut page = LoadPage {
             title: "Load on http://x/<script>alert(1)</script>".to_owned(),
             lines: vec!["2 threads and 10 connections".to_owned()],
@@ -93,10 +98,13 @@ mod tests {
         };
         for second in 0..30_u64 {
             let at = |ms: u64| (ms * 1_000_000, 100 + second);
-            let latency = Histogram {
+            let mut latency = Histogram {
                 counts: vec![at(1), at(2), at(5), (50_000_000 + second * 1_000_000, 3)],
                 ..Histogram::default()
             };
+            if silent.contains(&second) {
+                latency = Histogram::default();
+            }
             page.series.push(LoadColumn {
                 start_ns: second * 1_000_000_000,
                 end_ns: (second + 1) * 1_000_000_000,
@@ -133,5 +141,21 @@ mod tests {
         let text = load_page(&LoadPage::default());
         assert_eq!(text.matches("<svg").count(), 0);
         assert!(text.contains("Nothing was answered"));
+    }
+
+    #[test]
+    fn a_second_that_stands_alone_is_a_dot_and_no_other_is() {
+        let dots = |silent: &[u64]| {
+            let text = load_page(&busy_but(silent));
+            text.matches("<circle r=\"2.2\"/>").count()
+        };
+        assert_eq!(
+            (dots(&[]), dots(&[5])),
+            (0, 0),
+            "each has another beside it"
+        );
+        for silent in [&[1][..], &[5, 7], &[28]] {
+            assert_eq!(dots(silent), 4, "one on each curve: {silent:?}");
+        }
     }
 }

@@ -498,3 +498,26 @@ fn missed(cell: &CellFigures) -> Option<String> {
         numbers::time(durations.max_ns as f64),
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_leads_on_many_works_is_told_with_the_least_and_the_most() {
+        let of = |ratio, bound| RatioFigure {
+            ratio,
+            bound,
+            ..RatioFigure::default()
+        };
+        let (two, nine) = (of(1.97, ""), of(9.27, "at-least"));
+        assert_eq!(
+            factors("mine", &[("B", &nine), ("A", &two)], 3, "theirs"),
+            "mine on 2 of 3, with 1.97 × (“A”) to at least 9.27 × (“B”) the rate of theirs"
+        );
+        assert_eq!(
+            factors("mine", &[("A", &two)], 3, "theirs"),
+            "mine on 1 of 3, with 1.97 × (“A”) the rate of theirs"
+        );
+    }
+}

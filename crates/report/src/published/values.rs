@@ -119,3 +119,44 @@ pub fn of_all(case: &Case<'_>, metric: CellMetric) -> Option<(f64, usize)> {
     };
     found.map(|value| (value as f64, blocks))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_metric_of_a_server_has_a_value_where_there_is_something_to_divide_by() {
+        let mut load = LoadReport {
+            window_ns: 2_000_000_000,
+            received_bytes: 500,
+            ..LoadReport::default()
+        };
+        load.slices.slice_ns = 1_000_000_000;
+        load.slices.completed = vec![100, 300];
+        load.latency_ns.count = 4;
+        load.latency_ns.mean = 7.0;
+        let of = |load: &LoadReport, metric| {
+            let load = Some(load.clone());
+            let trial = Trial {
+                load,
+                ..Trial::default()
+            };
+            of_server(&trial, metric)
+        };
+        // Of 100 and 300 the mean is 200, and the deviation the root of 20,000.
+        let swing = of(&load, CellMetric::Deviation).expect("two seconds");
+        assert!((swing - 0.5_f64.sqrt()).abs() < 1e-12, "{swing}");
+        assert_eq!(of(&load, CellMetric::Throughput), Some(250.0));
+        assert_eq!(of(&load, CellMetric::MeanLatency), Some(7.0));
+        load.slices.completed = vec![0, 0];
+        load.window_ns = 0;
+        load.latency_ns.infinite = 1;
+        for metric in [
+            CellMetric::Deviation,
+            CellMetric::Throughput,
+            CellMetric::MeanLatency,
+        ] {
+            assert_eq!(of(&load, metric), None, "{metric:?}");
+        }
+    }
+}

@@ -500,3 +500,30 @@ pub fn limits_of_document(run: &Run) -> Option<String> {
          of each process carries over to that, the rates of rows with something around the subject do not.";
     around.then(|| said.to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use prony_record::{Plan, PlannedSubject};
+
+    use super::*;
+
+    #[test]
+    fn a_service_on_either_side_of_a_subject_is_told_of() {
+        let of = |backings: usize, fronts: usize| {
+            let plan = Plan {
+                backings: vec![PlannedSubject::default(); backings],
+                fronts: vec![PlannedSubject::default(); fronts],
+                ..Plan::default()
+            };
+            method(&Run {
+                plan,
+                ..Run::default()
+            })
+        };
+        assert_eq!(of(0, 0), None);
+        for (backings, fronts) in [(1, 0), (0, 1), (1, 1)] {
+            let said = of(backings, fronts).expect("something stands around it");
+            assert!(said.starts_with("Services behind a subject and proxies before it"));
+        }
+    }
+}

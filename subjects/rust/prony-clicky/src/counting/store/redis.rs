@@ -348,4 +348,16 @@ mod tests {
             assert!(!said.contains("alice") && !said.contains("cr3t"), "{said}");
         }
     }
+
+    #[test]
+    fn the_password_of_a_url_is_not_shown() {
+        for (url, shown) in [
+            ("redis://:secret@here:6379/1", "redis://…@here:6379/1"),
+            ("redis://me:a@b@here", "redis://…@here"),
+            ("me:secret@here", "…@here"),
+            ("redis://here:6379", "redis://here:6379"),
+        ] {
+            assert_eq!(without_password(url), shown);
+        }
+    }
 }
