@@ -247,7 +247,10 @@ fn read(
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Option<(Experiment, Vec<Subject>)>> {
     let read = Experiment::load_as(&found.path, &found.shown).map_err(|wrong| vec![wrong]);
-    let read = read.and_then(|mut experiment| experiment.read_sources().map(|()| experiment));
+    let read = read.and_then(|mut experiment| {
+        let read = experiment.read_sources(words.files_anywhere);
+        read.map(|()| experiment)
+    });
     let experiment = match read {
         Ok(mut experiment) => {
             for asked in &words.revision {

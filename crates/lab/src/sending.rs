@@ -3,10 +3,10 @@
 //!
 //! Not for: answers ([`crate::verify`]), or reading an experiment.
 
-use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Read as _};
 use std::path::Path;
 
+use prony_load::named_file::{self, FileReach};
 use prony_load::prepare::{LoadUrl, RequestParts, basic, prepare};
 use prony_load::requests::{
     ListError, ListedContext, ListedRequest, RequestFormat, RequestList, from_environment, read,
@@ -269,7 +269,7 @@ fn of_file(
     authority: &str,
 ) -> Result<SentSource, String> {
     let path = Path::new(&source.dir).join(&file.path);
-    let (format, list) = listed(&path, &source.format)?;
+    let (format, list) = listed(source, file)?;
     let base =
         LoadUrl::parse(&format!("http://{authority}/")).map_err(|error| error.to_string())?;
     let mut headers = Vec::new();
@@ -281,6 +281,7 @@ fn of_file(
     headers.extend(accepted(source, &headers));
     let mut context = ListedContext {
         folder: path.parent().unwrap_or(Path::new("")).to_owned(),
+        reach: reach(source),
         base: Some(&base),
         headers: &headers,
         keeps_cookies: source.cookies,
@@ -316,14 +317,21 @@ fn of_file(
 }
 
 /// The requests of a file, in the format that is named or else recognised.
-fn listed(path: &Path, format: &str) -> Result<(RequestFormat, RequestList), String> {
+fn listed(
+    source: &PlannedSource,
+    file: &SourceFile,
+) -> Result<(RequestFormat, RequestList), String> {
+    let path = Path::new(&source.dir).join(&file.path);
     let cannot =
         |error: io::Error| format!("cannot read the requests from {}: {error}", path.display());
-    let format = match format {
+    let format = match source.format.as_str() {
         "" => None,
         format => Some(format.parse::<RequestFormat>()?),
     };
-    let mut reader = BufReader::with_capacity(BUFFER_BYTES, File::open(path).map_err(cannot)?);
+    let mut reader = BufReader::with_capacity(
+        BUFFER_BYTES,
+        named_file::open(&path, reach(source)).map_err(cannot)?,
+    );
     read(&mut reader, format).map_err(|error| match (error.line(), error) {
         (_, ListError::Read(error)) => cannot(error),
         (Some(line), error) => format!("{}:{line}: {error}", path.display()),
@@ -343,9 +351,8 @@ pub fn texts(source: &PlannedSource) -> Vec<String> {
     let Some(file) = &source.file else {
         return texts;
     };
-    let path = Path::new(&source.dir).join(&file.path);
     // What cannot be read is reported by whoever needs the requests.
-    if let Ok((format, list)) = listed(&path, &source.format)
+    if let Ok((format, list)) = listed(source, file)
         && format.has_fields()
     {
         for one in list.requests {
@@ -356,13 +363,22 @@ pub fn texts(source: &PlannedSource) -> Vec<String> {
     texts
 }
 
-/// SHA-256 of a file, in hexadecimal.
+/// Where the files of a source may lie.
+fn reach(source: &PlannedSource) -> FileReach<'_> {
+    match source.files_anywhere {
+        true => FileReach::Anywhere,
+        false => FileReach::Below(Path::new(&source.dir)),
+    }
+}
+
+/// SHA-256 of a file that `source` names, in hexadecimal.
 ///
 /// # Errors
-/// It cannot be read.
-pub fn sha256_of(path: &Path) -> Result<String, String> {
+/// It cannot be read, or may not be named.
+pub fn sha256_of(source: &PlannedSource, name: &str) -> Result<String, String> {
+    let path = Path::new(&source.dir).join(name);
     let cannot = |error: io::Error| format!("cannot read {}: {error}", path.display());
-    let mut file = File::open(path).map_err(cannot)?;
+    let mut file = named_file::open(&path, reach(source)).map_err(cannot)?;
     let mut hash = Sha256::new();
     let mut buffer = vec![0; BUFFER_BYTES];
     loop {
@@ -375,7 +391,7 @@ pub fn sha256_of(path: &Path) -> Result<String, String> {
 
 /// Checks that a file is the one that was planned.
 fn unchanged(source: &PlannedSource, file: &SourceFile) -> Result<(), String> {
-    let now = sha256_of(&Path::new(&source.dir).join(&file.path))?;
+    let now = sha256_of(source, &file.path)?;
     if now == file.sha256 {
         return Ok(());
     }

@@ -59,6 +59,7 @@ mod json_check;
 mod latencies;
 mod literals;
 mod mixed;
+pub mod named_file;
 mod objective;
 mod origin;
 pub mod pace;

@@ -63,6 +63,9 @@ pub struct PlannedSource {
     /// Redirects that are followed in a row; 0: they are answers like others.
     #[serde(default, skip_serializing_if = "is_no_count")]
     pub follow: u32,
+    /// Whether files may lie outside of `dir`, and be of any size.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub files_anywhere: bool,
     /// Absolute folder that the paths of the files count from. It is where this machine has them, and no part of what is
     /// asked.
     pub dir: String,

@@ -132,7 +132,7 @@ fn tell(
 fn read(manifest: &Manifest, source: &Path) -> anyhow::Result<(Experiment, Vec<Subject>)> {
     let path = experiment(manifest, source)?;
     let read = Experiment::load(&path).map_err(|wrong| vec![wrong]);
-    let read = read.and_then(|mut experiment| experiment.read_sources().map(|()| experiment));
+    let read = read.and_then(|mut experiment| experiment.read_sources(false).map(|()| experiment));
     let experiment = read.map_err(|wrong| {
         let wrong: Vec<String> = wrong.iter().map(|wrong| wrong.render(false)).collect();
         anyhow::anyhow!("{}", wrong.join("\n"))

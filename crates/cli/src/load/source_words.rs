@@ -23,6 +23,9 @@ pub struct SourceWords {
     /// Format of that file, where it is not recognised: urls, json-lines, vegeta, curl, har, access-log
     #[arg(long, value_name = "FORMAT", requires = "requests_file", value_parser = format_word)]
     pub format: Option<RequestFormat>,
+    /// Bodies that this file names may be in any regular file, not only below its folder and of 256 MiB
+    #[arg(long, requires = "requests_file")]
+    pub files_anywhere: bool,
     /// Order of the requests: one after the other over all connections, or at random, by weight where the file gives
     /// weights [default: in-turn; random with weights]
     #[arg(long, value_name = "ORDER")]

@@ -8,6 +8,7 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use prony_base::counted;
 use prony_lab::scenario::ScenarioFile;
+use prony_load::named_file::FileReach;
 use prony_load::prepare::{LoadUrl, RequestParts, prepare};
 use prony_load::requests::{
     ListError, ListedContext, ListedRequest, RequestFormat, RequestList, body_of, from_environment,
@@ -190,8 +191,13 @@ fn listed(words: &LoadWords, file: &Path) -> anyhow::Result<Requests> {
     let typed = headers(words)?;
     let at = |one: &ListedRequest| place(file, Some(format), Some(one.line));
     let mut requests: Option<Requests> = None;
+    let folder = file.parent().unwrap_or(Path::new(""));
     let mut around = ListedContext {
-        folder: file.parent().unwrap_or(Path::new("")).to_owned(),
+        folder: folder.to_owned(),
+        reach: match words.source.files_anywhere {
+            true => FileReach::Anywhere,
+            false => FileReach::Below(folder),
+        },
         base: base.as_ref(),
         headers: &typed,
         keeps_cookies: words.identity.cookies,

@@ -7,6 +7,7 @@ use clap::Args;
 use prony_base::Nanos;
 use prony_base::typed::{duration, share};
 use prony_lab::experiment::{Aim, cores as lists};
+use prony_load::named_file::FLAG;
 use prony_record::Cores;
 
 use crate::home::Home;
@@ -112,6 +113,9 @@ pub struct RunWords {
     /// Drive servers (subjects given by url) that are neither on loopback nor in a private network
     #[arg(long)]
     pub yes_i_own_this_host: bool,
+    /// Requests, scenarios, data and bodies may be in any regular file, not only below the experiment's folder and of 256 MiB
+    #[arg(long)]
+    pub files_anywhere: bool,
     /// Where subjects and builds are; `None`: where Prony's own are.
     #[arg(skip)]
     pub home: Option<Home>,
@@ -140,6 +144,7 @@ impl RunWords {
             json: false,
             open: false,
             yes_i_own_this_host: false,
+            files_anywhere: false,
             home: None,
         }
     }
@@ -174,6 +179,7 @@ impl RunWords {
             words.extend(["--seed".to_owned(), seed.to_string()]);
         }
         words.extend(self.yes_i_own_this_host.then(|| OWNED.to_owned()));
+        words.extend(self.files_anywhere.then(|| FLAG.to_owned()));
         words
     }
 }

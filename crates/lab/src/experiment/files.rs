@@ -33,11 +33,12 @@ enum WrongSource {
 
 impl Experiment {
     /// Reads the files of requests, of scenarios, of bodies and of data that its workloads name, and completes what is planned of them.
-    /// Warnings on what is left out of them are added to its own.
+    /// They lie below the experiment's folder, unless they may be `anywhere`. Warnings on what is left out of them are added to
+    /// its own.
     ///
     /// # Errors
     /// What is wrong with them, or that the environment of trials lacks a variable: of the experiment, and of each scenario.
-    pub fn read_sources(&mut self) -> Result<(), Vec<Diagnoses>> {
+    pub fn read_sources(&mut self, anywhere: bool) -> Result<(), Vec<Diagnoses>> {
         let (folder, seed) = (self.origin.folder.clone(), self.run.seed);
         let beside = Path::new(&self.origin.path).parent().map(Path::to_owned);
         let beside = beside.unwrap_or_default();
@@ -50,6 +51,7 @@ impl Experiment {
                 continue;
             };
             source.planned.dir = folder.display().to_string();
+            source.planned.files_anywhere = anywhere;
             let read = match source.planned.scenario.is_some() {
                 true => read_scenario(source, &workload.require, &beside, seed),
                 false => read(source, expected.as_deref(), seed).map_err(WrongSource::Here),
@@ -91,16 +93,16 @@ fn read_scenario(
 ) -> Result<(MethodAndPath, Vec<String>), WrongSource> {
     let here = |at: &Range<usize>, why: String| Diagnosis::new(at.clone(), why);
     let (file_at, data_at) = (source.file_at.clone(), source.data_at.clone());
-    let folder = Path::new(&source.planned.dir).to_owned();
-    let scenario = source.planned.scenario.get_or_insert_default();
-    let shown = beside.join(&scenario.file.path);
-    let path = folder.join(&scenario.file.path);
-    digest(source.planned.data.as_mut(), &folder)
+    let planned = source.planned.clone();
+    let file = planned.scenario.clone().unwrap_or_default().file;
+    let shown = beside.join(&file.path);
+    let path = Path::new(&planned.dir).join(&file.path);
+    digest(source.planned.data.as_mut(), &planned)
         .map_err(|why| WrongSource::Here(here(&data_at, why)))?;
     check_environment(&source.planned).map_err(|(why, help)| {
         WrongSource::Here(Diagnosis::new(source.place.clone(), why).help(help))
     })?;
-    let sha256 = sending::sha256_of(&path);
+    let sha256 = sending::sha256_of(&planned, &file.path);
     let sha256 = sha256.map_err(|why| WrongSource::Here(here(&file_at, why)))?;
     let (named, read) = with_names(&path, &shown, source.planned.data.is_some());
     check_passed(&named).map_err(|(why, help)| {
@@ -168,10 +170,10 @@ fn read(
         source.file_at.clone(),
         source.data_at.clone(),
     );
-    let folder = Path::new(&source.planned.dir).to_owned();
-    digest(source.planned.file.as_mut(), &folder)
+    let planned = source.planned.clone();
+    digest(source.planned.file.as_mut(), &planned)
         .map_err(|why| Diagnosis::new(file_at.clone(), why))?;
-    digest(source.planned.data.as_mut(), &folder)
+    digest(source.planned.data.as_mut(), &planned)
         .map_err(|why| Diagnosis::new(data_at.clone(), why))?;
     check_environment(&source.planned)
         .map_err(|(why, help)| Diagnosis::new(at.clone(), why).help(help))?;
@@ -219,10 +221,10 @@ fn read(
     Ok((first, notes))
 }
 
-/// Notes the digest of a file.
-fn digest(file: Option<&mut SourceFile>, folder: &Path) -> Result<(), String> {
+/// Notes the digest of a file of `source`.
+fn digest(file: Option<&mut SourceFile>, source: &PlannedSource) -> Result<(), String> {
     if let Some(file) = file {
-        file.sha256 = sending::sha256_of(&folder.join(&file.path))?;
+        file.sha256 = sending::sha256_of(source, &file.path)?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::env;
-use std::fs;
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -11,9 +11,11 @@ use prony_record::PreparedRequest;
 use super::RequestFormat;
 use super::list::{ListedBody, ListedRequest};
 use crate::fields::{FieldError, escaped_text, with_environment};
+use crate::named_file::{self, FileReach};
 use crate::prepare::{LoadUrl, LoadUrlError, RequestError, RequestParts, prepare};
 
-/// A body file larger than this is refused: each connection sends it again and again.
+/// A body file larger than this is refused: each connection sends it again and again. Of a file of requests all bodies
+/// together: each of its requests has its own copy.
 pub const BODY_BYTES_MAX: u64 = 1 << 30;
 
 /// What the requests of a file have in common.
@@ -21,6 +23,8 @@ pub const BODY_BYTES_MAX: u64 = 1 << 30;
 pub struct ListedContext<'a> {
     /// Folder of the file, which bodies in other files count from.
     pub folder: PathBuf,
+    /// Where these may lie.
+    pub reach: FileReach<'a>,
     /// Where they go, where that is said; else each URL says it.
     pub base: Option<&'a LoadUrl>,
     /// Headers in place of theirs.
@@ -31,6 +35,8 @@ pub struct ListedContext<'a> {
     pub expected: Option<&'a [u8]>,
     /// Bodies in files that were read so far, by the name that the requests have for them.
     pub bodies: BTreeMap<String, Vec<u8>>,
+    /// Bytes of the bodies that requests have from files.
+    pub body_bytes: u64,
 }
 
 /// Why a request of a file cannot be sent.
@@ -57,38 +63,36 @@ pub enum ListedError {
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError {
     /// It cannot be read.
-    #[error("cannot read the body from {path}: {source}", path = .path.display())]
+    #[error("cannot read the body from {path}: {reason}", path = .path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// The system's reason.
-        source: io::Error,
+        /// Why. It is in the text, and would stand there twice as a source.
+        reason: io::Error,
     },
     /// It is too large.
-    #[error("{path} has {bytes} bytes; a body may have {BODY_BYTES_MAX}", path = .path.display())]
+    #[error("{path} has more than {BODY_BYTES_MAX} bytes; a body, or all of a file of requests, may have no more", path = .path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
-        /// Its bytes.
-        bytes: u64,
     },
 }
 
-/// The bytes of a file that is a body.
+/// The bytes of a file that a user names as a body.
 ///
 /// # Errors
 /// It cannot be read, or has more than [`BODY_BYTES_MAX`] bytes.
 pub fn body_of(path: &Path) -> Result<Vec<u8>, BodyError> {
-    let failed = |source| BodyError::Read {
-        path: path.to_owned(),
-        source,
-    };
-    let bytes = fs::metadata(path).map_err(failed)?.len();
-    if bytes > BODY_BYTES_MAX {
-        let path = path.to_owned();
-        return Err(BodyError::TooLarge { path, bytes });
+    read_body(path, File::open(path))
+}
+
+fn read_body(path: &Path, file: io::Result<File>) -> Result<Vec<u8>, BodyError> {
+    let path = path.to_owned();
+    match file.and_then(|file| named_file::read(file, BODY_BYTES_MAX)) {
+        Ok(Some(bytes)) => Ok(bytes),
+        Ok(None) => Err(BodyError::TooLarge { path }),
+        Err(reason) => Err(BodyError::Read { path, reason }),
     }
-    fs::read(path).map_err(failed)
 }
 
 /// The method of a request that names none.
@@ -184,11 +188,17 @@ impl ListedContext<'_> {
             ListedBody::Bytes(bytes) if format.has_fields() => bytes.clone(),
             ListedBody::Bytes(bytes) => escaped_text(bytes),
             ListedBody::File(name) => {
+                let path = self.folder.join(name);
                 if !self.bodies.contains_key(name) {
-                    let body = body_of(&self.folder.join(name))?;
+                    let body = read_body(&path, named_file::open(&path, self.reach))?;
                     self.bodies.insert(name.clone(), body);
                 }
-                escaped_text(&self.bodies[name])
+                let body = &self.bodies[name];
+                self.body_bytes += body.len() as u64;
+                if self.body_bytes > BODY_BYTES_MAX {
+                    return Err(BodyError::TooLarge { path }.into());
+                }
+                escaped_text(body)
             }
         })
     }
