@@ -281,10 +281,7 @@ printf '{"measure":"counts","threads":1,"count":%s,"elapsed_ns":1000000}\n' "$1"
     assert!(all.len() == 4 && all.iter().all(is_possible), "{all:#?}");
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     let document = fs::read_to_string(folder.join("out/document.md")).expect("a document");
-    assert!(
-        document.contains("| allocator=other | "),
-        "{document}"
-    );
+    assert!(document.contains("| allocator=other | "), "{document}");
     let only = ["e.toml", "--only", "*allocator=other*", "--out", "only"];
     let only = prony(&folder, &only);
     assert_eq!(only.status.code(), Some(3), "{}", said(&only));

@@ -933,37 +933,25 @@ mod tests {
         assert_eq!(all(&mut http2, &[&bytes]), Ok(expected));
     }
 
-    #[test]
-    fn an_answer_that_breaks_a_rule_fails_by_its_name_and_alone() {
-        // As a hostile server writes them: literals that enter no table.
-        let block = |fields: &[(&str, &str)]| {
-            let mut block = Vec::new();
-            for (name, value) in fields {
-                block.push(0);
-                put_string(&mut block, name.as_bytes());
-                put_string(&mut block, value.as_bytes());
-            }
-            block
-        };
+    /// Fields on stream 3 as a hostile server writes them: literals that enter no table.
+    fn fields(flags: u8, fields: &[(&str, &str)]) -> Vec<u8> {
+        let mut block = Vec::new();
+        for (name, value) in fields {
+            block.push(0);
+            put_string(&mut block, name.as_bytes());
+            put_string(&mut block, value.as_bytes());
+        }
+        frame(kind::HEADERS, flag::END_HEADERS | flags, 3, &block)
+    }
+
+    /// Answers that are malformed, and what is said of each.
+    fn malformed_answers() -> Vec<(Vec<u8>, &'static str)> {
         let ok = (":status", "200");
-        let head = |fields: &[(&str, &str)]| {
-            let flags = flag::END_HEADERS | flag::END_STREAM;
-            frame(kind::HEADERS, flags, 3, &block(fields))
-        };
-        let after_head = |frame: Vec<u8>| {
-            let head = b"\x88\x0f\x0d\x015";
-            [
-                super::tests::frame(kind::HEADERS, flag::END_HEADERS, 3, head),
-                frame,
-            ]
-            .concat()
-        };
-        let trailers = |flags: u8, fields: &[(&str, &str)]| {
-            let flags = flag::END_HEADERS | flags;
-            after_head(frame(kind::HEADERS, flags, 3, &block(fields)))
-        };
-        let coded = b"\x88\x00\x01a\x84\xff\xff\xff\xfb";
-        for (bytes, named) in [
+        let head = |of: &[(&str, &str)]| fields(flag::END_STREAM, of);
+        let first = frame(kind::HEADERS, flag::END_HEADERS, 3, b"\x88\x0f\x0d\x015");
+        let after_head = |frame: Vec<u8>| [first.clone(), frame].concat();
+        let trailers = |flags: u8, of: &[(&str, &str)]| after_head(fields(flags, of));
+        vec![
             (head(&[ok, ok]), "a pseudo-header field is there twice"),
             (head(&[ok, ("Date", "now")]), "an upper-case letter"),
             (head(&[ok, ("a", "b\r\nc: d")]), "a control byte"),
@@ -1000,7 +988,12 @@ mod tests {
                 after_head(frame(kind::DATA, 1, 3, b"Hell")),
                 "another length than its content-length",
             ),
-        ] {
+        ]
+    }
+
+    #[test]
+    fn an_answer_that_breaks_a_rule_fails_by_its_name_and_alone() {
+        for (bytes, named) in malformed_answers() {
             let whole = frame(
                 kind::HEADERS,
                 flag::END_HEADERS | flag::END_STREAM,
@@ -1022,7 +1015,7 @@ mod tests {
             kind::HEADERS,
             flag::END_HEADERS | flag::END_STREAM,
             3,
-            coded,
+            b"\x88\x00\x01a\x84\xff\xff\xff\xfb",
         );
         let seen = all(&mut asked(None), &[&hidden]).expect("a stream's fault");
         let fault = ProtocolFault::Fields(FieldFault::Value);
@@ -1140,15 +1133,16 @@ mod tests {
         assert_eq!(left, Ok(vec![Progress::Leaving]));
     }
 
-    #[test]
-    fn a_server_that_breaks_the_rules_or_floods_is_not_waited_for_and_the_rule_is_named() {
+    fn set(number: u16, value: u32) -> Vec<u8> {
+        let mut entry = Vec::new();
+        put_setting(&mut entry, number, value);
+        frame(kind::SETTINGS, 0, 0, &entry)
+    }
+
+    /// Frames with which a connection is of no more use, and what is said of each.
+    fn broken_frames() -> Vec<(Vec<u8>, &'static str)> {
         let ping = frame(kind::PING, 0, 0, b"12345678");
-        let set = |number: u16, value: u32| {
-            let mut entry = Vec::new();
-            put_setting(&mut entry, number, value);
-            frame(kind::SETTINGS, 0, 0, &entry)
-        };
-        let wrong = [
+        vec![
             (
                 frame(kind::PUSH_PROMISE, flag::END_HEADERS, 1, b"\0\0\0\x02\x82"),
                 "pushes",
@@ -1178,23 +1172,6 @@ mod tests {
                 frame(kind::WINDOW_UPDATE, 0, 0, &[1]),
                 "another length than its type",
             ),
-            (
-                set(setting::INITIAL_WINDOW_SIZE, 1 << 31),
-                "INITIAL_WINDOW_SIZE is over",
-            ),
-            (
-                set(setting::MAX_FRAME_SIZE, 1),
-                "MAX_FRAME_SIZE is not from",
-            ),
-            (
-                set(setting::MAX_FRAME_SIZE, 16_383),
-                "MAX_FRAME_SIZE is not from",
-            ),
-            (
-                set(setting::MAX_FRAME_SIZE, 1 << 24),
-                "MAX_FRAME_SIZE is not from",
-            ),
-            (set(setting::ENABLE_PUSH, 1), "ENABLE_PUSH is not 0"),
             (
                 frame(kind::SETTINGS, 0, 0, b"12345"),
                 "another length than its type",
@@ -1227,8 +1204,31 @@ mod tests {
                 .concat(),
                 "more than 64 KiB",
             ),
+        ]
+    }
+
+    #[test]
+    fn a_server_that_breaks_the_rules_or_floods_is_not_waited_for_and_the_rule_is_named() {
+        let settings = [
+            (
+                set(setting::INITIAL_WINDOW_SIZE, 1 << 31),
+                "INITIAL_WINDOW_SIZE is over",
+            ),
+            (
+                set(setting::MAX_FRAME_SIZE, 1),
+                "MAX_FRAME_SIZE is not from",
+            ),
+            (
+                set(setting::MAX_FRAME_SIZE, 16_383),
+                "MAX_FRAME_SIZE is not from",
+            ),
+            (
+                set(setting::MAX_FRAME_SIZE, 1 << 24),
+                "MAX_FRAME_SIZE is not from",
+            ),
+            (set(setting::ENABLE_PUSH, 1), "ENABLE_PUSH is not 0"),
         ];
-        for (bytes, named) in &wrong {
+        for (bytes, named) in broken_frames().iter().chain(&settings) {
             let Err(Failure::Protocol(fault)) = all(&mut asked(None), &[bytes]) else {
                 panic!("{named}");
             };

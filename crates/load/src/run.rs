@@ -591,9 +591,7 @@ fn add_up(
 ) -> (LoadReport, Histogram, Vec<RequestTimes>) {
     let start = windows.first().map_or(Instant::ZERO, |first| first.start());
     let mut all = Recorder::new(start, spec.latency_from);
-    for counted in &counted {
-        all.merge(&counted.recorder);
-    }
+    counted.iter().for_each(|of| all.merge(&of.recorder));
     let threads_cpu: Vec<_> = counted.iter().enumerate().map(cpu_of).collect();
     let length = length_of(spec, windows, &counted, &all);
     let counts = all.counts();
