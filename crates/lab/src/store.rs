@@ -536,6 +536,52 @@ mod tests {
         assert_eq!(stored.histogram(&stored.trials[1]).unwrap(), None);
     }
 
+    /// A kill does not show it: the kernel keeps what was written. The calls of the test above are looked at.
+    #[test]
+    fn a_trial_was_not_on_the_disk_before_the_next_began() {
+        let Some(strace) = prony_testkit::need("strace") else {
+            return;
+        };
+        let folder = Folder::new("calls");
+        std::fs::create_dir_all(&folder.0).unwrap();
+        let listed = folder.0.join("calls");
+        let status = std::process::Command::new(strace)
+            .args([
+                "-f",
+                "-y",
+                "-e",
+                "trace=write,fsync,fdatasync,rename,renameat,renameat2",
+                "-o",
+            ])
+            .arg(&listed)
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", "store::tests::what_was_written_is_read_back"])
+            .output()
+            .unwrap();
+        let calls = std::fs::read_to_string(&listed).unwrap_or_default();
+        if calls.contains("PTRACE_TRACEME") || !status.status.success() && calls.is_empty() {
+            return prony_testkit::skip("strace may not trace here");
+        }
+        assert!(status.status.success(), "{status:?}");
+        // `4711 fdatasync(5</tmp/x/trials.jsonl>) = 0`
+        let of_run = |line: &str| {
+            let (call, rest) = line.split_once(' ')?.1.trim_start().split_once('(')?;
+            let path = rest.split_once('<')?.1.split_once('>')?.0;
+            let name = path.rsplit('/').next()?.to_owned();
+            let is_ours =
+                name.starts_with("trials") || name.starts_with("b00") || name == layout::HISTOGRAMS;
+            is_ours.then(|| format!("{call} {name}"))
+        };
+        let seen: Vec<String> = calls.lines().filter_map(of_run).collect();
+        let trial = ["write trials.jsonl", "fdatasync trials.jsonl"];
+        let histogram = ["write b00.new", "fdatasync b00.new", "fsync histograms"];
+        assert_eq!(
+            seen,
+            [&histogram[..], &trial[..], &trial[..]].concat(),
+            "{calls}"
+        );
+    }
+
     #[test]
     fn a_line_that_a_crash_cut_off_is_dropped_at_every_byte() {
         let folder = Folder::new("torn");

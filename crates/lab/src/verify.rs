@@ -577,3 +577,98 @@ impl Subject<'_> {
 fn method_named(name: &str) -> Method {
     Method::from_name(name).unwrap_or(Method::Get)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::net::{SocketAddr, TcpListener};
+    use std::thread;
+
+    use prony_record::RequestTemplate;
+
+    use super::*;
+
+    const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\n";
+
+    /// A server that answers `hello`, HEAD with `to_head`, and what is asked after it on the same connection with `then`.
+    fn serve(to_head: &str, then: &str) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (to_head, then) = (to_head.to_owned(), then.to_owned());
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (to_head, then) = (to_head.clone(), then.clone());
+                thread::spawn(move || {
+                    let mut stream = stream.unwrap();
+                    let mut reader = BufReader::new(stream.try_clone().unwrap());
+                    let mut to_get = format!("{HEAD}hello");
+                    let mut line = String::new();
+                    // An error is a connection that is over.
+                    while reader.read_line(&mut line).is_ok_and(|count| count > 0) {
+                        if !line.ends_with("\r\n\r\n") {
+                            continue;
+                        }
+                        let is_head = line.starts_with("HEAD ");
+                        let text = if is_head { &to_head } else { &to_get };
+                        if stream.write_all(text.as_bytes()).is_err() {
+                            return;
+                        }
+                        if is_head {
+                            to_get.clone_from(&then);
+                        }
+                        line.clear();
+                    }
+                });
+            }
+        });
+        address
+    }
+
+    /// What is wrong with HEAD at such a server; empty: nothing.
+    fn wrong_with_head(to_head: &str, then: &str) -> String {
+        let address = serve(to_head, then);
+        let workload = PlannedWorkload {
+            request: RequestTemplate {
+                method: "GET".to_owned(),
+                path: "/hello".to_owned(),
+                ..RequestTemplate::default()
+            },
+            expect_status: 200,
+            expect_content_type: Some("text/plain".to_owned()),
+            expect_body: Some("hello".to_owned()),
+            timeout_ns: 5_000_000_000,
+            ..PlannedWorkload::default()
+        };
+        let authority = address.to_string();
+        let subject = Subject {
+            workload: &workload,
+            sent: &sending::of(&workload, &authority, 1).unwrap(),
+            to: Destination {
+                address,
+                authority: &authority,
+                trust: None,
+            },
+            is_http2: false,
+        };
+        let verified = verify(&subject, 1);
+        assert_eq!(failed_must(&verified.checks), None);
+        let of_head = verified.checks.iter().find(|check| check.name == "head");
+        let check = of_head.expect("a check of HEAD");
+        assert_eq!(check.passed, check.detail.is_empty(), "{check:?}");
+        check.detail.clone()
+    }
+
+    #[test]
+    fn what_was_answered_after_head_was_not_looked_at() {
+        let hello = format!("{HEAD}hello");
+        assert_eq!(wrong_with_head(HEAD, &hello), "");
+        for (to_head, then) in [
+            (hello.as_str(), hello.as_str()),
+            (HEAD, &hello.replace("hello", "other")),
+            (HEAD, &hello.replace("200 OK", "500 Oh")),
+        ] {
+            let wrong = wrong_with_head(to_head, then);
+            assert!(wrong.starts_with("the request after it: "), "{wrong}");
+        }
+    }
+}

@@ -220,6 +220,30 @@ mod tests {
     }
 
     #[test]
+    fn a_ratio_to_what_is_invalid_was_claimed() {
+        let settled = |verdict| {
+            let baseline = CellFigures {
+                cell: "baseline".to_owned(),
+                verdict: Some(verdict),
+                ..CellFigures::default()
+            };
+            let value = CellFigures {
+                cell: "value".to_owned(),
+                ratio: Some(around(1.5, 0.001)),
+                ratios: [(Metric::P99.key, around(0.5, 0.001))].into(),
+                ..CellFigures::default()
+            };
+            let mut cells = [baseline, value];
+            settle(&mut cells, None, None);
+            let [_, value] = cells;
+            let rate = value.ratio.map(|ratio| ratio.conclusion);
+            (rate, value.ratios.len())
+        };
+        assert_eq!(settled(Verdict::Valid), (Some("higher"), 1));
+        assert_eq!(settled(Verdict::Invalid), (None, 0));
+    }
+
+    #[test]
     fn a_bound_is_claimed_in_one_direction_only() {
         let said = |metric, ratio, own, baseline| {
             let mut ratios = [around(ratio, 0.001)];

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use prony_record::{PlannedVisits, Visit};
 use prony_report::Run;
 use prony_report::pilot::pilot;
-use prony_stats::WINDOWS;
+use prony_stats::{WINDOWS, window_variance};
 
 fn of_pilot() -> Run {
     fixture::run(&fixture::four(), &[2, 400], 3)
@@ -51,6 +51,33 @@ fn unevenness_within_windows_makes_them_longer() {
     assert!(found.design.noise[0].within > 1e-5, "{found:?}");
     let spent = found.design.spend(1_800.0).expect("half an hour");
     assert!(spent.window_s > WINDOWS[0], "{spent:?}");
+}
+
+/// Of each trial the ratio varies by both of its sides, and an uneven baseline makes every comparison uneven.
+#[test]
+fn the_noise_of_one_side_was_taken_for_that_of_both() {
+    let mut run = of_pilot();
+    let reference = run.plan.reference.clone().expect("a reference");
+    let cells = run.plan.cells.iter();
+    let of_reference = cells.filter(|cell| cell.subject == reference);
+    let of_reference: Vec<String> = of_reference.map(|cell| cell.id.clone()).collect();
+    let mut own = 0.0;
+    for trial in &mut run.trials {
+        let load = trial.load.as_mut().expect("a report");
+        let is_uneven = of_reference.contains(&trial.cell);
+        for (at, count) in load.slices.completed.iter_mut().enumerate() {
+            *count = if is_uneven && (at / 4) % 2 == 0 {
+                12_000
+            } else {
+                10_000
+            };
+        }
+        let counts: Vec<f64> = load.slices.completed.iter().map(|n| *n as f64).collect();
+        own = window_variance(&counts).map_or(own, |of| of.max(own));
+    }
+    let within = pilot(&run, 10).expect("three blocks").design.noise[0].within;
+    // Two sides, of which one varies: on average over the trials of both it is twice the half.
+    assert!((within / own - 1.0).abs() < 1e-9, "{within} {own}");
 }
 
 #[test]
