@@ -222,8 +222,11 @@ fn a_server_without_http2_is_named() {
     assert!(said.contains("no_application_protocol"), "{said}");
 }
 
+/// Frames for a stream.
+type AnswerOf = fn(u32) -> Vec<u8>;
+
 /// A server that begins with `hello` and gives each request, by its stream, what `answer` makes.
-fn rogue(hello: Vec<u8>, answer: fn(u32) -> Vec<u8>) -> String {
+fn rogue(hello: Vec<u8>, answer: AnswerOf) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("bound"));
     let converse = move |mut stream: TcpStream, hello: Vec<u8>| -> io::Result<()> {
@@ -288,7 +291,7 @@ fn a_server_that_breaks_a_rule_at_once_is_not_said_to_speak_no_http2() {
 #[test]
 fn an_answer_that_breaks_a_rule_of_http2_is_a_failure_with_the_rules_name() {
     let settings = frame(kind::SETTINGS, 0, 0, &[]);
-    let answers: [(fn(u32) -> Vec<u8>, _); 2] = [
+    let answers: [(AnswerOf, _); 2] = [
         (
             |stream| {
                 frame(
