@@ -60,7 +60,9 @@ pub fn marks(text: &str) -> Result<Vec<Mark>, Damaged> {
             break;
         };
         at = start + length + CLOSE.len();
-        let inner = text[start + OPEN.len()..start + length].trim();
+        // `<!-->` and `<!--->` are comments, too: their end is within their beginning.
+        let inner = text.get(start + OPEN.len()..start + length);
+        let inner = inner.unwrap_or_default().trim();
         reader.comment(inner, start..at).map_err(|what| Damaged {
             line: line_of(text, start),
             what,
@@ -253,6 +255,15 @@ mod tests {
             Mark::Run { .. } | Mark::Excerpt { .. } => None,
         };
         marks.iter().filter_map(figure).collect()
+    }
+
+    #[test]
+    fn a_comment_that_ends_within_its_beginning_ended_in_a_panic() {
+        for empty in ["<!-->", "<!--->", "<!---->"] {
+            let text = format!("{empty}<!-- {{{{rate}}}} -->7<!-- {{{{/}}}} -->{empty}");
+            let seven = (1, "rate".to_owned(), "7".to_owned());
+            assert_eq!(figures(&text), [seven], "{text}");
+        }
     }
 
     #[test]
