@@ -97,7 +97,7 @@ fn tell(
         }
         writeln!(streams.out, "{}", serde_json::to_string_pretty(&value)?)?;
     } else if words.markdown {
-        streams.out.write_all(compared.markdown().as_bytes())?;
+        write!(streams.out, "{}", compared.markdown())?;
         for line in required::lines(required) {
             writeln!(streams.out, "\n{line}")?;
         }

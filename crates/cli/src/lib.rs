@@ -52,6 +52,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 use clap::error::{ContextKind, ContextValue};
 
+use crate::terminal::EscapedStream;
 use crate::words::{Command, Words};
 
 /// How a command ended; the numbers are an interface.
@@ -104,7 +105,11 @@ pub fn run(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> ExitCode {
-    let streams = &mut Streams { out, err };
+    let (mut shown_out, mut shown_err) = (EscapedStream(out), EscapedStream(err));
+    let streams = &mut Streams {
+        out: &mut shown_out,
+        err: &mut shown_err,
+    };
     let (args, translated) = match load::from::expanded(args.into_iter().collect()) {
         Ok(expanded) => expanded,
         Err(wrong) => {

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use prony_base::counted;
+use prony_lab::folder;
 use prony_record::{Plan, layout};
 use prony_report::log::{self, Entry, History};
 
@@ -120,7 +121,7 @@ fn found(words: &LogWords, name: &str, streams: &mut Streams<'_>) -> anyhow::Res
 
 /// Name of the experiment file that the run in `dir` is of.
 pub fn experiment_of(dir: &Path) -> anyhow::Result<String> {
-    let path = dir.join(layout::PLAN);
+    let path = folder::inside(dir, layout::PLAN)?;
     let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let plan: Plan = serde_json::from_slice(&text).with_context(|| path.display().to_string())?;
     Ok(file_name(Path::new(&plan.experiment)))
@@ -248,11 +249,11 @@ fn heading(experiment: &Path, history: &History) -> String {
 
 fn tell(words: &LogWords, history: &History, streams: &mut Streams<'_>) -> anyhow::Result<()> {
     if words.json {
-        return Ok(streams.out.write_all(json::json(history)?.as_bytes())?);
+        return Ok(write!(streams.out, "{}", json::json(history)?)?);
     }
     match &words.document {
         Some(path) => writeln!(streams.out, "{}", path.display())?,
-        None => streams.out.write_all(log::brief(history).as_bytes())?,
+        None => write!(streams.out, "{}", log::brief(history))?,
     }
     Ok(())
 }

@@ -13,12 +13,12 @@ use anyhow::{Context as _, bail};
 use prony_findings::{Records, Verdict, findings, verdict};
 use prony_lab::experiment::Experiment;
 use prony_lab::store::{self, StoreError, Stored};
-use prony_lab::{subject, sums};
+use prony_lab::{folder, subject, sums};
 use prony_record::{Histogram, Trial, layout};
 use prony_report::required::CellRequirement;
 use prony_report::{Export, Plot, Run};
 
-use crate::bundle;
+use crate::bundle::{self, pack::RUN};
 use crate::cause::CannotWrite;
 use crate::home::Home;
 use crate::terminal::colour;
@@ -73,7 +73,7 @@ fn ending(verdict: Verdict, are_met: bool) -> Ending {
 
 /// Runs `prony report`.
 pub fn run(words: &ReportWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
-    let packed = words.dir.join(bundle::BESIDE);
+    let packed = folder::inside(&words.dir, bundle::BESIDE)?;
     if packed.is_file() && !words.dir.join(layout::PLAN).exists() {
         return beside(&packed, words, streams);
     }
@@ -88,12 +88,11 @@ pub fn run(words: &ReportWords, streams: &mut Streams<'_>) -> anyhow::Result<End
             words.dir.display()
         ),
         (true, None) => {
-            let unpacked = bundle::for_a_while(&words.dir)?;
+            let unpacked = bundle::for_a_while(&words.dir, RUN)?;
             of_dir(words, &unpacked.dir, streams)
         }
         (true, Some(out)) => {
-            let (_, files, _) = bundle::read(&words.dir)?;
-            bundle::unpack(&files, bundle::RUN, out)?;
+            bundle::unpack(&words.dir, RUN, out)?;
             of_dir(words, out, streams)
         }
     }
@@ -102,7 +101,7 @@ pub fn run(words: &ReportWords, streams: &mut Streams<'_>) -> anyhow::Result<End
 /// Renders the documents again that lie in a folder beside their records, and no others; where there are none yet, the document, its
 /// appendix and its pictures.
 fn beside(packed: &Path, words: &ReportWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
-    let unpacked = bundle::for_a_while(packed)?;
+    let unpacked = bundle::for_a_while(packed, RUN)?;
     if words.json || words.plot.is_some() || words.export.is_some() {
         return of_dir(words, &unpacked.dir, streams);
     }
@@ -115,20 +114,16 @@ fn beside(packed: &Path, words: &ReportWords, streams: &mut Streams<'_>) -> anyh
     let (run, verdict) = read_beside(&unpacked.dir, &words.dir)?;
     let rendered = prony_report::render(&run);
     let files = files(&rendered);
-    let folder = words.dir.join(layout::PICTURES);
+    let pictures = folder::inside(&words.dir, layout::PICTURES)?;
     let is_first = !files.iter().any(|(name, _)| words.dir.join(name).exists());
     if is_first {
-        fs::create_dir_all(&folder).with_context(CannotWrite::at(&folder))?;
+        fs::create_dir_all(&pictures).with_context(CannotWrite::at(&pictures))?;
     }
     // A picture that is not rendered any more would be of nothing.
-    for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-        let name = format!(
-            "{}/{}",
-            layout::PICTURES,
-            entry.file_name().to_string_lossy()
-        );
-        if name.ends_with(".svg") && !files.iter().any(|(own, _)| *own == name) {
-            fs::remove_file(entry.path()).with_context(CannotWrite::at(&entry.path()))?;
+    for name in folder::listed(&words.dir, layout::PICTURES, ".svg")? {
+        if !files.iter().any(|(own, _)| *own == name) {
+            let path = words.dir.join(name);
+            fs::remove_file(&path).with_context(CannotWrite::at(&path))?;
         }
     }
     let mut sums = format!("# {}\n", renderer());
@@ -137,16 +132,14 @@ fn beside(packed: &Path, words: &ReportWords, streams: &mut Streams<'_>) -> anyh
             "{}  {name}\n",
             bundle::pack::digest(text.as_bytes())
         ));
-        let path = words.dir.join(name);
-        let is_picture = name.starts_with(layout::PICTURES) && folder.is_dir();
+        let is_picture = name.starts_with(layout::PICTURES) && pictures.is_dir();
         let is_text = is_first && [layout::DOCUMENT, layout::APPENDIX].contains(&&**name);
-        if is_picture || is_text || path.exists() {
-            fs::write(&path, text).with_context(CannotWrite::at(&path))?;
+        if is_picture || is_text || words.dir.join(name).exists() {
+            folder::write(&words.dir, name, text.as_bytes(), false)?;
         }
     }
-    let path = words.dir.join(layout::DOCUMENTS_SUMS);
-    if path.exists() {
-        fs::write(&path, sums).with_context(CannotWrite::at(&path))?;
+    if words.dir.join(layout::DOCUMENTS_SUMS).exists() {
+        folder::write(&words.dir, layout::DOCUMENTS_SUMS, sums.as_bytes(), false)?;
     }
     writeln!(
         streams.out,
@@ -169,7 +162,7 @@ fn of_dir(words: &ReportWords, dir: &Path, streams: &mut Streams<'_>) -> anyhow:
     if let Some(format) = words.export {
         let (run, verdict) = read(dir)?;
         let text = prony_report::export(&run, export(format));
-        streams.out.write_all(text.as_bytes())?;
+        write!(streams.out, "{text}")?;
         let required = prony_report::required::planned(&run);
         let are_met = required.iter().all(|of| of.outcome.held);
         return Ok(ending(verdict, are_met));
@@ -181,7 +174,7 @@ fn of_dir(words: &ReportWords, dir: &Path, streams: &mut Streams<'_>) -> anyhow:
     }
     let rendering = render_into(dir)?;
     if words.json {
-        streams.out.write_all(rendering.summary_json.as_bytes())?;
+        write!(streams.out, "{}", rendering.summary_json)?;
         rendering.say_missed(streams)?;
     } else {
         rendering.say(dir, streams)?;
@@ -202,7 +195,7 @@ fn republish(dir: &Path, file: &Path, streams: &mut Streams<'_>) -> anyhow::Resu
         Ok(experiment) => experiment,
         Err(wrong) => {
             for wrong in wrong {
-                write!(streams.err, "{}", wrong.render(colour()))?;
+                streams.err.write_all(wrong.render(colour()).as_bytes())?;
             }
             return Ok(false);
         }
@@ -258,7 +251,7 @@ pub fn read(dir: &Path) -> anyhow::Result<(Run, Verdict)> {
 
 /// What a person wrote of the run in `dir`, or of the one whose documents lie there; `None`: nothing.
 pub fn analysis(dir: &Path) -> anyhow::Result<Option<String>> {
-    let path = dir.join(layout::ANALYSIS);
+    let path = folder::inside(dir, layout::ANALYSIS)?;
     let length = match fs::metadata(&path) {
         Ok(seen) => seen.len(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -350,12 +343,11 @@ pub fn files(rendered: &prony_report::Rendered) -> Vec<(&str, &str)> {
 pub fn render_into(dir: &Path) -> anyhow::Result<Rendering> {
     let (run, verdict) = read(dir)?;
     let rendered = prony_report::render(&run);
-    let folder = dir.join(layout::PICTURES);
-    fs::create_dir_all(&folder).with_context(CannotWrite::at(&folder))?;
+    let pictures = folder::inside(dir, layout::PICTURES)?;
+    fs::create_dir_all(&pictures).with_context(CannotWrite::at(&pictures))?;
     let mut names = Vec::new();
     for (name, text) in files(&rendered) {
-        let path = dir.join(name);
-        fs::write(&path, text).with_context(CannotWrite::at(&path))?;
+        folder::write(dir, name, text.as_bytes(), false)?;
         names.push(name.to_owned());
     }
     sums::write(dir, layout::DOCUMENTS_SUMS, &renderer(), &names)?;

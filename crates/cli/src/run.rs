@@ -229,7 +229,7 @@ fn say_what_is_kept(
 /// Nothing that can run here is no mistake in the words or the file.
 fn without_plan(wrong: &PlanError, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
     match wrong {
-        PlanError::InFile(wrong) => write!(streams.err, "{}", wrong.render(colour()))?,
+        PlanError::InFile(wrong) => streams.err.write_all(wrong.render(colour()).as_bytes())?,
         _ => writeln!(streams.err, "prony: {wrong}")?,
     }
     Ok(match wrong {
@@ -259,13 +259,15 @@ fn read(
             }
             if !experiment.warnings.is_empty() {
                 let warnings = experiment.diagnoses(experiment.warnings.clone());
-                write!(streams.err, "{}", warnings.render_warnings(colour()))?;
+                streams
+                    .err
+                    .write_all(warnings.render_warnings(colour()).as_bytes())?;
             }
             experiment
         }
         Err(wrong) => {
             for wrong in wrong {
-                write!(streams.err, "{}", wrong.render(colour()))?;
+                streams.err.write_all(wrong.render(colour()).as_bytes())?;
             }
             return Ok(None);
         }
@@ -274,7 +276,7 @@ fn read(
         Ok(subjects) => Ok(Some((experiment, subjects))),
         Err(wrong) => {
             for wrong in wrong {
-                write!(streams.err, "{}", wrong.render(colour()))?;
+                streams.err.write_all(wrong.render(colour()).as_bytes())?;
             }
             Ok(None)
         }
@@ -355,7 +357,7 @@ fn plan(
 /// it, what is not run.
 fn said_before(plan: &Plan) -> Vec<String> {
     let mut lines = vec![
-        plan.title.clone(),
+        plan.title.to_string(),
         format!("  {}", plan::estimate_line(plan, PER_TRIAL, beside(plan))),
     ];
     let visits = plan::lines_on_visits(plan).into_iter();
@@ -589,7 +591,7 @@ fn say_done(
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<()> {
     if words.json {
-        streams.out.write_all(rendering.summary_json.as_bytes())?;
+        write!(streams.out, "{}", rendering.summary_json)?;
         return rendering.say_missed(streams);
     }
     rendering.say(dir, streams)

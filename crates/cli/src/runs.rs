@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use prony_base::Untrusted;
 use prony_lab::store;
 use prony_record::layout;
 use serde::Serialize;
@@ -24,7 +25,7 @@ pub struct RunDirectory {
     /// What its files take.
     pub bytes: u64,
     /// Title of its experiment.
-    pub title: String,
+    pub title: Untrusted,
     /// Trials that have ended.
     pub trials: usize,
 }

@@ -59,7 +59,7 @@ pub fn run(words: &StatsWords, streams: &mut Streams<'_>) -> anyhow::Result<Endi
         true => json(&rows, words.warmup)?,
         false => table(&rows, words.warmup),
     };
-    streams.out.write_all(text.as_bytes())?;
+    write!(streams.out, "{text}")?;
     Ok(Ending::Done)
 }
 

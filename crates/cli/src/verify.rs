@@ -14,9 +14,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use prony_base::counted;
+use prony_base::{Untrusted, counted};
+use prony_lab::folder;
+use prony_lab::store::StoreError;
 use prony_record::layout;
 
+use crate::bundle::Fault;
 use crate::{Ending, Streams, bundle};
 use prose::Sources;
 use seen::Seen;
@@ -29,13 +32,17 @@ pub fn run(words: &VerifyWords, streams: &mut Streams<'_>) -> anyhow::Result<End
     let mut folder: Option<PathBuf> = None;
     for path in &words.paths {
         if path.is_dir() {
-            verify_folder(path, &mut seen)?;
-            for text in texts_in(path)? {
+            let looked = verify_folder(path, &mut seen).and_then(|()| texts_in(path));
+            for text in refused(looked, &mut seen)?.unwrap_or_default() {
                 prose::verify(&text, Some(path), words.fix, &mut sources, &mut seen)?;
             }
             folder = Some(path.clone());
         } else if bundle::is_bundle(path) {
             directory::verify_bundle(path, None, &mut seen)?;
+        } else if bundle::is_named_so(path) && path.exists() {
+            // What a bundle's recipient asks for is never answered by prose that holds nothing to check.
+            let not = Fault::Magic;
+            seen.bad.push(format!("{}: {not}", path.display()));
         } else {
             prose::verify(path, folder.as_deref(), words.fix, &mut sources, &mut seen)?;
         }
@@ -48,11 +55,24 @@ pub fn run(words: &VerifyWords, streams: &mut Streams<'_>) -> anyhow::Result<End
     })
 }
 
+/// What is refused in a folder does not hold; any other error stays one.
+fn refused<T>(looked: anyhow::Result<T>, seen: &mut Seen) -> anyhow::Result<Option<T>> {
+    let error = match looked {
+        Ok(found) => return Ok(Some(found)),
+        Err(error) => error,
+    };
+    let Some(StoreError::Elsewhere { .. }) = error.downcast_ref() else {
+        return Err(error);
+    };
+    seen.wrong.push(error.to_string());
+    Ok(None)
+}
+
 fn verify_folder(path: &Path, seen: &mut Seen) -> anyhow::Result<()> {
     if path.join(layout::PLAN).exists() {
         return directory::verify_run(path, seen);
     }
-    let beside = path.join(bundle::BESIDE);
+    let beside = folder::inside(path, bundle::BESIDE)?;
     if beside.exists() {
         directory::verify_bundle(&beside, Some(path), seen)?;
     }
@@ -72,30 +92,33 @@ fn verify_folder(path: &Path, seen: &mut Seen) -> anyhow::Result<()> {
 }
 
 /// The Markdown files of a folder that were not rendered.
-fn texts_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let listed =
-        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+fn texts_in(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let listed = fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))?;
     let mut texts: Vec<PathBuf> = listed.flatten().map(|entry| entry.path()).collect();
     texts.retain(|path| {
         let name = path.file_name().unwrap_or_default();
         let is_rendered = [layout::DOCUMENT, layout::APPENDIX]
             .iter()
             .any(|own| name == *own);
-        path.extension().is_some_and(|ending| ending == "md") && path.is_file() && !is_rendered
+        path.extension().is_some_and(|ending| ending == "md") && !path.is_dir() && !is_rendered
     });
+    for text in &texts {
+        let name = text.file_name().unwrap_or_default();
+        folder::inside(dir, &name.to_string_lossy())?;
+    }
     texts.sort();
     Ok(texts)
 }
 
 fn tell(seen: &Seen, streams: &mut Streams<'_>) -> anyhow::Result<()> {
     for line in seen.bad.iter().chain(&seen.wrong) {
-        writeln!(streams.out, "{line}")?;
+        writeln!(streams.out, "{}", Untrusted(line))?;
     }
     for line in seen.mended.iter().chain(&seen.holds) {
-        writeln!(streams.out, "{line}")?;
+        writeln!(streams.out, "{}", Untrusted(line))?;
     }
     for note in &seen.notes {
-        writeln!(streams.err, "prony: {note}")?;
+        writeln!(streams.err, "prony: {}", Untrusted(note))?;
     }
     let wrong = seen.wrong.len() + seen.bad.len();
     if wrong > 0 {

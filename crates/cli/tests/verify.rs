@@ -288,6 +288,27 @@ fn figures_in_prose_are_held_against_the_run_and_written_right() {
 }
 
 #[test]
+fn a_file_that_holds_nothing_to_check_passed_in_silence() {
+    let folder = common::folder("verify-silent");
+    fs::write(folder.join("empty.prony"), "").expect("written");
+    fs::write(folder.join("page.PRONY"), "<html></html>").expect("written");
+    fs::write(folder.join("prose.md"), "Words.\n").expect("written");
+    for name in ["empty.prony", "page.PRONY"] {
+        let (code, out, err) = verify(&folder, &[name, "prose.md"]);
+        assert_eq!(code, Some(2), "{out}{err}");
+        let told = format!("{name}: not a bundle: it does not begin with the four bytes of zstd\n");
+        assert!(out.starts_with(&told), "{out}{err}");
+        assert!(out.ends_with("prose.md: no figures\n"), "{out}{err}");
+    }
+    let (code, out, err) = verify(&folder, &["prose.md"]);
+    assert_eq!(
+        (code, &*out, &*err),
+        (Some(0), "prose.md: no figures\n", "")
+    );
+    fs::remove_dir_all(&folder).expect("removed");
+}
+
+#[test]
 fn excerpts_are_held_against_the_text_that_they_are_of() {
     let folder = common::folder("verify-excerpt");
     let there = "| a | 1 |\n| b | 2 |\n\n| a | 3 |\n| b | 4 |\nAll of it.\n";

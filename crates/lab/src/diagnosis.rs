@@ -14,6 +14,7 @@ use std::fmt;
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use prony_base::{Untrusted, untrusted};
 
 /// Problems shown for one file; further ones are counted.
 pub const SHOWN_MAX: usize = 20;
@@ -109,16 +110,18 @@ impl Diagnoses {
 
     fn group<'a>(&'a self, level: Level<'a>, problem: &'a Diagnosis) -> Group<'a> {
         let span = within(&self.text, &problem.span);
-        let snippet = Snippet::source(self.text.as_str())
-            .path(self.path.as_str())
-            .annotation(AnnotationKind::Primary.span(span));
+        // What is escaped is longer, and so is what stands before the place.
+        let place = |at: usize| untrusted::lines(&self.text[..at]).len();
+        let snippet = Snippet::source(untrusted::lines(&self.text))
+            .path(untrusted::lines(&self.path))
+            .annotation(AnnotationKind::Primary.span(place(span.start)..place(span.end)));
         let group = level
-            .primary_title(problem.message.as_str())
+            .primary_title(Untrusted(&problem.message).to_string())
             .element(snippet);
         if problem.help.is_empty() {
             return group;
         }
-        group.element(Level::HELP.message(problem.help.as_str()))
+        group.element(Level::HELP.message(untrusted::lines(&problem.help)))
     }
 }
 

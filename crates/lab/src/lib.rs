@@ -6,7 +6,8 @@
 //! cores and network counters; [`store`] appends the record and syncs it before the next trial begins.
 //!
 //! Beside that way: [`verify`] checks a server's answers before it is measured, [`contract`] what each subject must do;
-//! [`scenario`] reads the file of what users do; [`doctor`] looks for what spoils figures on this machine; [`profile`] looks into subjects in trials of their own; [`printed`]
+//! [`scenario`] reads the file of what users do; [`doctor`] looks for what spoils figures on this machine; [`profile`] looks into subjects in trials of their own; [`folder`] opens the files of a run that may be a
+//! stranger's; [`printed`]
 //! reads what programs print; [`mod@reference`] describes the keys of both files; [`network`] joins two namespaces by a link of limited rate; [`sysctl`] sets a kernel setting for a trial.
 //!
 //! Not for: the load itself (`prony-load`), figures and comparisons (`prony-stats`), documents (`prony-report`).
@@ -45,6 +46,7 @@ pub mod canary;
 pub mod doctor;
 pub mod environment;
 mod exchange;
+pub mod folder;
 pub mod launch;
 pub mod network;
 pub mod passed;

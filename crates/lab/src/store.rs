@@ -15,9 +15,11 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
+use crate::folder;
 use crate::passed::TRIALS;
+use prony_base::Untrusted;
 use prony_record::{
     Environment, Histogram, Outcome, Plan, PublishedClaim, PublishedClaims, SCHEMA, Trial, layout,
 };
@@ -49,7 +51,7 @@ pub enum StoreError {
         source: io::Error,
     },
     /// A file holds what does not belong there.
-    #[error("{}{}: {reason}", path.display(), line.map(|n| format!(":{n}")).unwrap_or_default())]
+    #[error("{}{}: {}", path.display(), line.map(|n| format!(":{n}")).unwrap_or_default(), Untrusted(reason))]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -57,6 +59,14 @@ pub enum StoreError {
         line: Option<usize>,
         /// What is wrong.
         reason: String,
+    },
+    /// A link, or what is no file, where a file of a run directory is to be.
+    #[error("{}: is {what}, where only a file of its own may be: it may lead elsewhere, and is neither read nor written", path.display())]
+    Elsewhere {
+        /// What it is that is there.
+        path: PathBuf,
+        /// In words.
+        what: &'static str,
     },
     /// It was written by another version.
     #[error("{}: {}", path.display(), other_schema(*found))]
@@ -143,7 +153,7 @@ impl Stored {
         let Some(name) = &trial.histogram else {
             return Ok(None);
         };
-        read_json(&self.within(name, "a histogram")?).map(Some)
+        read_json(&self.dir, name).map(Some)
     }
 
     /// The folded stacks of a trial that profiled its subject, and their name; `None` where it recorded none.
@@ -152,25 +162,11 @@ impl Stored {
         let Some(name) = profile.and_then(|profile| profile.folded.as_ref()) else {
             return Ok(None);
         };
-        let bytes = read_bytes(&self.within(name, "a profile")?)?;
+        let bytes = read_bytes(&folder::inside(&self.dir, name)?)?;
         Ok(Some((
             name.clone(),
             String::from_utf8_lossy(&bytes).into_owned(),
         )))
-    }
-
-    /// The path of a file that a record names: never one outside of the run directory.
-    fn within(&self, name: &str, what: &str) -> Result<PathBuf, StoreError> {
-        let path = self.dir.join(name);
-        let plain = |part: Component<'_>| matches!(part, Component::Normal(_));
-        match Path::new(name).components().all(plain) {
-            true => Ok(path),
-            false => Err(StoreError::Damaged {
-                path,
-                line: None,
-                reason: format!("{what} is to lie in the run directory"),
-            }),
-        }
     }
 }
 
@@ -182,20 +178,22 @@ pub fn read(dir: &Path) -> Result<Stored, StoreError> {
             path: dir.to_owned(),
         });
     }
-    let (trials, _) = read_trials(&dir.join(layout::TRIALS))?;
+    let (trials, _) = read_trials(&folder::inside(dir, layout::TRIALS)?)?;
     Ok(Stored {
         dir: dir.to_owned(),
-        plan: read_json(&dir.join(layout::PLAN))?,
-        environment: read_json(&dir.join(layout::ENVIRONMENT))?,
+        plan: read_json(dir, layout::PLAN)?,
+        environment: read_json(dir, layout::ENVIRONMENT)?,
         trials: without_repeated(trials),
     })
 }
 
 /// The claims that were put in the place of the plan's after the run; `None`: none were.
 pub fn published(dir: &Path) -> Result<Option<Vec<PublishedClaim>>, StoreError> {
-    let path = dir.join(layout::PUBLISHED);
+    let path = folder::inside(dir, layout::PUBLISHED)?;
     match path.exists() {
-        true => Ok(Some(read_json::<PublishedClaims>(&path)?.claims)),
+        true => Ok(Some(
+            read_json::<PublishedClaims>(dir, layout::PUBLISHED)?.claims,
+        )),
         false => Ok(None),
     }
 }
@@ -204,7 +202,7 @@ pub fn published(dir: &Path) -> Result<Option<Vec<PublishedClaim>>, StoreError> 
 pub fn republish(dir: &Path, claims: Vec<PublishedClaim>) -> Result<(), StoreError> {
     let schema = SCHEMA;
     let claims = PublishedClaims { schema, claims };
-    write_json(&dir.join(layout::PUBLISHED), &claims, true)?;
+    write_json(dir, layout::PUBLISHED, &claims, true)?;
     sync_folder(dir)
 }
 
@@ -237,9 +235,9 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>, StoreError> {
 }
 
 /// Reads a file of one JSON object with a schema version.
-fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, StoreError> {
-    let bytes = read_bytes(path)?;
-    parse(path, None, &bytes)
+fn read_json<T: DeserializeOwned>(dir: &Path, name: &str) -> Result<T, StoreError> {
+    let path = folder::inside(dir, name)?;
+    parse(&path, None, &read_bytes(&path)?)
 }
 
 fn parse<T: DeserializeOwned>(
@@ -322,9 +320,9 @@ impl Journal {
             std::fs::create_dir_all(&path).map_err(unwritten(&path))?;
         }
         let journal = Journal::open(dir, Vec::new(), 0)?;
-        write_json(&dir.join(layout::ENVIRONMENT), environment, true)?;
+        write_json(dir, layout::ENVIRONMENT, environment, true)?;
         // The plan is last: a directory without it is no run directory.
-        write_json(&dir.join(layout::PLAN), plan, true)?;
+        write_json(dir, layout::PLAN, plan, true)?;
         sync_folder(dir)?;
         Ok(journal)
     }
@@ -336,14 +334,22 @@ impl Journal {
         plan: &Plan,
         environment: &Environment,
     ) -> Result<Journal, StoreError> {
-        let path = dir.join(layout::PLAN);
-        if !path.exists() {
+        if !dir.join(layout::PLAN).exists() {
             return Err(StoreError::NoRun {
                 path: dir.to_owned(),
             });
         }
-        let before: Plan = read_json(&path)?;
-        let machine: Environment = read_json(&dir.join(layout::ENVIRONMENT))?;
+        // What a trial writes goes into these.
+        for name in [
+            layout::LOGS,
+            layout::PROFILES,
+            layout::PILOT,
+            layout::WARM_UP,
+        ] {
+            folder::inside(dir, name)?;
+        }
+        let before: Plan = read_json(dir, layout::PLAN)?;
+        let machine: Environment = read_json(dir, layout::ENVIRONMENT)?;
         let mut differ = plan_differences(&before, plan);
         differ.extend(machine_differences(&machine, environment));
         if !differ.is_empty() {
@@ -352,13 +358,13 @@ impl Journal {
                 what: differ.join(", "),
             });
         }
-        let (trials, whole) = read_trials(&dir.join(layout::TRIALS))?;
+        let (trials, whole) = read_trials(&folder::inside(dir, layout::TRIALS)?)?;
         Journal::open(dir, trials, whole)
     }
 
     /// Opens `trials.jsonl` after its first `whole` bytes and locks it.
     fn open(dir: &Path, trials: Vec<Trial>, whole: u64) -> Result<Journal, StoreError> {
-        let path = dir.join(layout::TRIALS);
+        let path = folder::inside(dir, layout::TRIALS)?;
         let file = OpenOptions::new()
             .create(true)
             .append(true)
@@ -392,7 +398,7 @@ impl Journal {
     ) -> Result<(), StoreError> {
         if let Some(histogram) = histogram {
             let name = format!("{}/{stem}.json", layout::HISTOGRAMS);
-            write_json(&self.dir.join(&name), histogram, false)?;
+            write_json(&self.dir, &name, histogram, false)?;
             sync_folder(&self.dir.join(layout::HISTOGRAMS))?;
             trial.histogram = Some(name);
         }
@@ -408,19 +414,20 @@ impl Journal {
 }
 
 /// Writes a file so that it is there whole or not at all.
-fn write_json(path: &Path, value: &impl Serialize, pretty: bool) -> Result<(), StoreError> {
-    let new = path.with_extension("new");
+fn write_json(
+    dir: &Path,
+    name: &str,
+    value: &impl Serialize,
+    pretty: bool,
+) -> Result<(), StoreError> {
     let text = if pretty {
         serde_json::to_vec_pretty(value)
     } else {
         serde_json::to_vec(value)
     };
-    let mut text = text.map_err(|error| unwritten(path)(error.into()))?;
+    let mut text = text.map_err(|error| unwritten(&dir.join(name))(error.into()))?;
     text.push(b'\n');
-    let mut file = File::create(&new).map_err(unwritten(&new))?;
-    file.write_all(&text).map_err(unwritten(&new))?;
-    file.sync_data().map_err(unwritten(&new))?;
-    std::fs::rename(&new, path).map_err(unwritten(path))
+    folder::write(dir, name, &text, true)
 }
 
 fn sync_folder(path: &Path) -> Result<(), StoreError> {

@@ -3,16 +3,20 @@
 //! [`seal`] keeps those of the records when a run ends, so that a byte that is changed later is seen. Not for: keeping
 //! anybody from changing both.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use prony_record::layout;
 use sha2::{Digest as _, Sha256};
 
+use crate::folder;
 use crate::store::StoreError;
 
 /// Most files of which a list is read.
 const FILES_MAX: usize = 1 << 20;
+/// Bytes that are read of a file at a time.
+const PIECE_BYTES: usize = 1 << 16;
 
 /// What a file of digests says.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -41,10 +45,8 @@ pub fn seal(dir: &Path) -> Result<(), StoreError> {
         layout::ENVIRONMENT.to_owned(),
         layout::TRIALS.to_owned(),
     ];
-    names.extend(listed(dir, layout::HISTOGRAMS, ".json")?);
-    if dir.join(layout::PROFILES).exists() {
-        names.extend(listed(dir, layout::PROFILES, ".folded")?);
-    }
+    names.extend(folder::listed(dir, layout::HISTOGRAMS, ".json")?);
+    names.extend(folder::listed(dir, layout::PROFILES, ".folded")?);
     write(
         dir,
         layout::RECORDS_SUMS,
@@ -53,24 +55,11 @@ pub fn seal(dir: &Path) -> Result<(), StoreError> {
     )
 }
 
-/// The files of a folder with this ending, sorted.
-fn listed(dir: &Path, folder: &str, ending: &str) -> Result<Vec<String>, StoreError> {
-    let path = dir.join(folder);
-    let entries = fs::read_dir(&path).map_err(unread(&path))?.flatten();
-    let mut names: Vec<String> = entries
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .filter(|name| name.ends_with(ending))
-        .map(|name| format!("{folder}/{name}"))
-        .collect();
-    names.sort();
-    Ok(names)
-}
-
 /// Removes the digests of the records when a run is resumed.
 pub fn unseal(dir: &Path) -> Result<(), StoreError> {
     let path = dir.join(layout::RECORDS_SUMS);
     match fs::remove_file(&path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(StoreError::Unwritten {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::Unwritten {
             path,
             source: error,
         }),
@@ -82,20 +71,21 @@ pub fn unseal(dir: &Path) -> Result<(), StoreError> {
 pub fn write(dir: &Path, file: &str, head: &str, names: &[String]) -> Result<(), StoreError> {
     let mut text = format!("# {}\n", head.replace('\n', " "));
     for name in names {
-        let path = dir.join(name);
-        let bytes = fs::read(&path).map_err(unread(&path))?;
-        text.push_str(&format!("{}  {name}\n", digest(&bytes)));
+        let path = folder::inside(dir, name)?;
+        text.push_str(&format!(
+            "{}  {name}\n",
+            digest(&path).map_err(unread(&path))?
+        ));
     }
-    let path = dir.join(file);
-    fs::write(&path, text).map_err(|source| StoreError::Unwritten { path, source })
+    folder::write(dir, file, text.as_bytes(), false)
 }
 
 /// Reads a file of digests; `None` where there is none.
 pub fn read(dir: &Path, file: &str) -> Result<Option<Sums>, StoreError> {
-    let path = dir.join(file);
+    let path = folder::inside(dir, file)?;
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unread(&path)(error)),
     };
     let mut sums = Sums::default();
@@ -129,11 +119,11 @@ impl Sums {
     /// What the files in `dir` are against their digests, in the order of the list.
     pub fn states(&self, dir: &Path) -> Result<Vec<(&str, State)>, StoreError> {
         let state = |(wanted, name): &'_ (String, String)| {
-            let path = dir.join(name);
-            match fs::read(&path) {
-                Ok(bytes) if digest(&bytes) == wanted.to_lowercase() => Ok(State::Same),
+            let path = folder::inside(dir, name)?;
+            match digest(&path) {
+                Ok(found) if found == wanted.to_lowercase() => Ok(State::Same),
                 Ok(_) => Ok(State::Changed),
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(State::Missing),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(State::Missing),
                 Err(error) => Err(unread(&path)(error)),
             }
         };
@@ -143,12 +133,19 @@ impl Sums {
     }
 }
 
-fn digest(bytes: &[u8]) -> String {
-    let digest = Sha256::digest(bytes);
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+/// SHA-256 of a file in hexadecimal, read piece by piece.
+fn digest(path: &Path) -> io::Result<String> {
+    let (mut file, mut digest) = (File::open(path)?, Sha256::new());
+    let mut piece = vec![0; PIECE_BYTES];
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(format!("{:x}", HexOf(&digest.finalize()))),
+            read => digest.update(&piece[..read]),
+        }
+    }
 }
 
-fn unread(path: &Path) -> impl FnOnce(std::io::Error) -> StoreError {
+fn unread(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
     let path: PathBuf = path.to_owned();
     move |source| StoreError::Io { path, source }
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use prony_base::Untrusted;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -20,9 +21,9 @@ pub struct Plan {
     #[serde(default)]
     pub method: u32,
     /// Title of the document.
-    pub title: String,
+    pub title: Untrusted,
     /// The question that the document answers.
-    pub question: String,
+    pub question: Untrusted,
     /// Path of the experiment file as it was given.
     pub experiment: String,
     /// SHA-256 of the experiment file's bytes before its published claims, in hexadecimal.

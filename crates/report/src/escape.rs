@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use minijinja::value::Value;
 use minijinja::{AutoEscape, Environment, Error, Output, State};
+use prony_base::untrusted::steers;
 
 const MARKDOWN: &str = "markdown";
 
@@ -37,8 +38,7 @@ fn write_value(out: &mut Output<'_>, state: &mut State, value: &Value) -> Result
 pub fn clean(text: &str) -> String {
     let harmless = |c: char| match c {
         '\n' | '\t' => ' ',
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' => '\u{fffd}',
-        c if c.is_control() => '\u{fffd}',
+        c if steers(c) => '\u{fffd}',
         c => c,
     };
     text.chars().map(harmless).collect()

@@ -37,7 +37,7 @@ mod tests {
         assert_eq!(marked(vec!["x".to_owned()], &own), ["x"]);
         let newer = Plan {
             method: METHOD + 1,
-            title: "T".to_owned(),
+            title: "T".into(),
             ..Plan::default()
         };
         let run = crate::Run {

@@ -3,6 +3,7 @@
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, UndefinedBehavior, context};
+use prony_base::Untrusted;
 use prony_record::layout;
 use serde::Serialize;
 
@@ -40,12 +41,12 @@ pub fn render(run: &Run) -> Rendered {
 
 /// The answer as a terminal shows it: the question, what was found, what could not be told.
 fn answer_text(view: &View) -> String {
-    let mut text = format!("{}\n", view.title);
+    let mut text = format!("{}\n", Untrusted(&view.title));
     if !view.question.is_empty() {
-        text.push_str(&format!("{}\n", view.question));
+        text.push_str(&format!("{}\n", Untrusted(&view.question)));
     }
     for line in answer_lines(view) {
-        text.push_str(&format!("  {line}\n"));
+        text.push_str(&format!("  {}\n", Untrusted(line)));
     }
     if !view.answer.more.is_empty() {
         text.push_str(&format!("  In full: {}\n", layout::APPENDIX));

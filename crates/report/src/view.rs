@@ -109,7 +109,7 @@ pub fn compute(run: &Run) -> ComputedRun {
     answer.after.extend(required::lines(&required));
     let view = View {
         title: or(&run.plan.title, "Untitled experiment"),
-        question: run.plan.question.clone(),
+        question: run.plan.question.0.clone(),
         answer,
         verdict: verdict(&findings),
         parts: parts(run, &cells, across.as_ref(), told, &notes)

@@ -2,12 +2,16 @@
 //!
 //! A file is coded only where decoding gives its very bytes; all others stay as they are.
 
+use std::io::{self, BufReader, Bytes, Read};
+
 /// Name of the coding in a manifest.
 pub const NAME: &str = "counts";
 /// What stands before the pairs.
 const BEFORE: &str = "\"counts\":[";
 /// What stands between what was before the pairs, the pairs, and what was behind them.
-const MARK: char = '\u{1}';
+const MARK: u8 = 1;
+/// Digits of a number.
+const DIGITS_MAX: usize = 20;
 
 /// The coded form of a histogram's file; `None` where it is none, or does not come back as it was.
 pub fn coded(bytes: &[u8]) -> Option<Vec<u8>> {
@@ -16,7 +20,8 @@ pub fn coded(bytes: &[u8]) -> Option<Vec<u8>> {
     let (head, rest) = text.split_at(at);
     let end = rest.find("]]")? + 1;
     let (pairs, tail) = rest.split_at(end);
-    let mut out = format!("{head}{MARK}");
+    let mark = char::from(MARK);
+    let mut out = format!("{head}{mark}");
     let mut last: u64 = 0;
     for pair in pairs.strip_prefix('[')?.strip_suffix(']')?.split("],[") {
         let (value, count) = pair.split_once(',')?;
@@ -24,32 +29,102 @@ pub fn coded(bytes: &[u8]) -> Option<Vec<u8>> {
         out.push_str(&format!("{} {count} ", value.checked_sub(last)?));
         last = value;
     }
-    out.push(MARK);
+    out.push(mark);
     out.push_str(tail);
     let out = out.into_bytes();
     (decoded(&out, bytes.len() as u64).as_deref() == Some(bytes)).then_some(out)
 }
 
-/// The file that [`coded`] made `bytes` of, if it has `length` bytes; it never grows beyond that.
-pub fn decoded(bytes: &[u8], length: u64) -> Option<Vec<u8>> {
-    let text = std::str::from_utf8(bytes).ok()?;
-    let mut parts = text.splitn(3, MARK);
-    let (head, pairs, tail) = (parts.next()?, parts.next()?, parts.next()?);
-    let mut out = head.to_owned();
-    let mut last: u64 = 0;
-    let mut words = pairs.split_ascii_whitespace();
-    let mut is_first = true;
-    while let Some(word) = words.next() {
-        last = last.checked_add(word.parse().ok()?)?;
-        let comma = if is_first { "" } else { "," };
-        is_first = false;
-        out.push_str(&format!("{comma}[{last},{}]", words.next()?));
-        if out.len() as u64 > length {
-            return None;
+/// The file that [`coded`] made `bytes` of, if it has `length` bytes.
+fn decoded(bytes: &[u8], length: u64) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    let mut decoder = CountsDecoder::new(bytes).take(length.saturating_add(1));
+    decoder.read_to_end(&mut out).ok()?;
+    (out.len() as u64 == length).then_some(out)
+}
+
+/// The file that [`coded`] made of what is read, piece by piece. Of what was not made by it some is left out, which a digest tells.
+pub struct CountsDecoder<R> {
+    from: Bytes<BufReader<R>>,
+    /// What was decoded and not read yet: from `at` on.
+    out: Vec<u8>,
+    at: usize,
+    /// Marks that were passed.
+    marks: u8,
+    /// A number between two marks, as far as it was read.
+    word: String,
+    /// The last value; `None` before the first.
+    last: Option<u64>,
+    /// Whether a value waits for its count.
+    is_open: bool,
+}
+
+impl<R: Read> CountsDecoder<R> {
+    /// Decodes what is read.
+    pub fn new(from: R) -> CountsDecoder<R> {
+        CountsDecoder {
+            from: BufReader::new(from).bytes(),
+            out: Vec::new(),
+            at: 0,
+            marks: 0,
+            word: String::new(),
+            last: None,
+            is_open: false,
         }
     }
-    out.push_str(tail);
-    (out.len() as u64 == length).then(|| out.into_bytes())
+
+    /// Decodes a byte; `None` where it has no place.
+    fn step(&mut self, byte: u8) -> Option<()> {
+        match (byte, self.marks) {
+            (MARK, 0 | 1) => {
+                self.marks += 1;
+                (self.word.is_empty() && !self.is_open).then_some(())
+            }
+            (b' ', 1) => self.end_word(),
+            (b'0'..=b'9', 1) if self.word.len() < DIGITS_MAX => {
+                self.word.push(char::from(byte));
+                Some(())
+            }
+            (_, 1) => None,
+            _ => {
+                self.out.push(byte);
+                Some(())
+            }
+        }
+    }
+
+    fn end_word(&mut self) -> Option<()> {
+        let number: u64 = self.word.parse().ok()?;
+        self.word.clear();
+        let text = match (self.is_open, self.last) {
+            (true, _) => format!(",{number}]"),
+            (false, last) => {
+                let value = last.unwrap_or(0).checked_add(number)?;
+                self.last = Some(value);
+                format!("{}[{value}", last.map_or("", |_| ","))
+            }
+        };
+        self.out.extend_from_slice(text.as_bytes());
+        self.is_open = !self.is_open;
+        Some(())
+    }
+}
+
+impl<R: Read> Read for CountsDecoder<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.out.drain(..self.at);
+        while self.out.len() < bytes.len() {
+            let Some(byte) = self.from.next().transpose()? else {
+                break;
+            };
+            if self.step(byte).is_none() {
+                break;
+            }
+        }
+        self.at = bytes.len().min(self.out.len());
+        bytes[..self.at].copy_from_slice(&self.out[..self.at]);
+        Ok(self.at)
+    }
 }
 
 #[cfg(test)]

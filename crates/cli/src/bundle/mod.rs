@@ -8,32 +8,39 @@
 //! Not for: doing anything with what is in it (`verify`, `report`, [`reproduce`]).
 
 mod counts;
+mod fault;
 pub mod pack;
 pub mod reproduce;
 mod sources;
+mod stream;
 pub mod words;
 
-use std::fs::{self, OpenOptions};
-use std::io::{Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use prony_base::counted;
-use prony_lab::store;
+use prony_base::{Untrusted, counted};
 use prony_lab::sums::{self, State};
+use prony_lab::{folder, store};
 use prony_record::{Environment, layout};
 use tempfile::TempDir;
 
 use crate::cause::CannotWrite;
 use crate::{Ending, Streams};
-use pack::{File, Limits, MAGIC, Manifest};
+use pack::{File, FileContent, Limits, Listed, Manifest, RUN};
+use stream::MAGIC;
+
+pub use fault::Fault;
 use words::BundleWords;
 
-/// The folder of the records in a bundle.
-pub const RUN: &str = "run";
-/// The folder of experiment and sources in a bundle.
-pub const SOURCE: &str = "source";
+/// What is read of anybody's.
+const LIMITS: Limits = Limits {
+    packed_bytes_max: 64 << 20,
+    bytes_max: 512 << 20,
+    files_max: 100_000,
+};
 /// Name of a bundle that lies beside documents.
 pub const BESIDE: &str = "run.prony";
 
@@ -47,32 +54,39 @@ pub fn run(words: &BundleWords, streams: &mut Streams<'_>) -> anyhow::Result<End
     let manifest = Manifest {
         title: stored.plan.title.clone(),
         started_unix_ms: stored.environment.started_unix_ms,
-        prony_version: stored.environment.prony_version.clone(),
-        experiment: packed.experiment,
-        sources: packed.state.clone(),
+        prony_version: Untrusted(stored.environment.prony_version.clone()),
+        experiment: Untrusted(packed.experiment),
+        sources: Untrusted(packed.state.clone()),
         ..Manifest::default()
     };
     let count = files.len();
-    let bytes = pack::write(manifest, files)?;
-    // What is written is read: a bundle that its own program refuses would only be found out by its recipient.
-    pack::read(&bytes, &Limits::default()).context("the run is too large for a bundle")?;
     let out = match &words.out {
         Some(out) => out.clone(),
         None => default_name(&words.dir)?,
     };
-    fs::write(&out, &bytes).with_context(CannotWrite::at(&out))?;
+    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut new = tempfile::Builder::new();
+    let new = new.permissions(Permissions::from_mode(0o666));
+    let new = new.tempfile_in(folder.unwrap_or(Path::new(".")));
+    let new = new.with_context(CannotWrite::at(&out))?;
+    let written = pack::write(manifest, files, new.as_file());
+    let written = written.with_context(|| format!("cannot pack {}", words.dir.display()))?;
+    let bytes = written.metadata()?.len();
+    // What is written is read: a bundle that its own program refuses would only be found out by its recipient.
+    let (_, digest) = opened(new.path())
+        .and_then(|file| pack::read(file, &LIMITS, |_| Ok(Box::new(io::sink()))))
+        .context("the run is too large for a bundle, or was changed while it was packed")?;
+    new.persist(&out).with_context(CannotWrite::at(&out))?;
     for note in &packed.notes {
         writeln!(streams.err, "prony: {note}")?;
     }
-    let digest = pack::digest(&bytes);
     writeln!(
         streams.out,
-        "{}: {}, {} bytes\nsources: {}\nsha256: {digest}\ncite: {}",
+        "{}: {}, {bytes} bytes\nsources: {}\nsha256: {digest}\ncite: {}",
         out.display(),
         counted(count, "file"),
-        bytes.len(),
         packed.state,
-        citation(&stored.plan.title, &stored.environment, &digest)
+        Untrusted(citation(&stored.plan.title, &stored.environment, &digest))
     )?;
     Ok(Ending::Done)
 }
@@ -119,44 +133,21 @@ fn unchanged(dir: &Path) -> anyhow::Result<()> {
 
 /// The records of a run, and the digests of what was rendered of them.
 fn records(dir: &Path) -> anyhow::Result<Vec<File>> {
-    let mut names: Vec<String> = [layout::PLAN, layout::ENVIRONMENT, layout::TRIALS]
-        .map(str::to_owned)
-        .into();
-    for name in [
-        layout::PUBLISHED,
-        layout::ANALYSIS,
-        layout::RECORDS_SUMS,
-        layout::DOCUMENTS_SUMS,
-    ] {
-        names.extend(dir.join(name).is_file().then(|| name.to_owned()));
-    }
-    names.extend(listed(dir, layout::HISTOGRAMS, ".json")?);
-    if dir.join(layout::PROFILES).is_dir() {
-        names.extend(listed(dir, layout::PROFILES, ".folded")?);
-    }
+    let needed = [layout::PLAN, layout::ENVIRONMENT, layout::TRIALS];
+    let is_there = |name: &&str| needed.contains(name) || dir.join(name).is_file();
+    let alone = pack::ALONE.into_iter().filter(is_there);
+    let mut names: Vec<String> = alone.map(str::to_owned).collect();
+    names.extend(folder::listed(dir, layout::HISTOGRAMS, ".json")?);
+    names.extend(folder::listed(dir, layout::PROFILES, ".folded")?);
     let read = |name: String| {
-        let path = dir.join(&name);
+        let path = folder::inside(dir, &name)?;
         Ok(File {
-            bytes: fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?,
+            content: FileContent::At(path),
             path: format!("{RUN}/{name}"),
             executable: false,
         })
     };
     names.into_iter().map(read).collect()
-}
-
-/// The files of a folder of a run directory that end so.
-fn listed(dir: &Path, folder: &str, end: &str) -> anyhow::Result<Vec<String>> {
-    let path = dir.join(folder);
-    let listed = fs::read_dir(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let mut names = Vec::new();
-    for entry in listed {
-        let name = entry?.file_name().to_string_lossy().into_owned();
-        if name.ends_with(end) {
-            names.push(format!("{folder}/{name}"));
-        }
-    }
-    Ok(names)
 }
 
 /// Whether a path is a file that begins as a bundle does.
@@ -169,81 +160,115 @@ pub fn is_bundle(path: &Path) -> bool {
         && begin == MAGIC
 }
 
-/// The checked files of the bundle at `path`, and its digest.
-pub fn read(path: &Path) -> anyhow::Result<(Manifest, Vec<File>, String)> {
-    let at = || path.display().to_string();
-    let limits = Limits::default();
-    let length = fs::metadata(path).with_context(at)?.len();
-    if length > limits.packed_bytes_max as u64 {
-        bail!(
-            "{}: {length} bytes, and a bundle has at most {}",
-            at(),
-            limits.packed_bytes_max
-        );
-    }
-    let bytes = fs::read(path).with_context(at)?;
-    let (manifest, files) = pack::read(&bytes, &limits).with_context(at)?;
-    Ok((manifest, files, pack::digest(&bytes)))
+/// Whether a path's name is that of a bundle.
+pub fn is_named_so(path: &Path) -> bool {
+    let ending = path.extension().unwrap_or_default();
+    ending.eq_ignore_ascii_case("prony")
 }
 
-/// Writes the files of a bundle that lie below `from` into `to`, a folder that is new or empty.
-pub fn unpack(files: &[File], from: &str, to: &Path) -> anyhow::Result<()> {
+/// The bundle at `path`, to be read.
+fn opened(path: &Path) -> anyhow::Result<fs::File> {
+    let at = || path.display().to_string();
+    let file = fs::File::open(path).with_context(at)?;
+    let (length, max) = (
+        file.metadata().with_context(at)?.len(),
+        LIMITS.packed_bytes_max,
+    );
+    if length > max {
+        bail!("{}: {length} bytes, and a bundle has at most {max}", at());
+    }
+    Ok(file)
+}
+
+/// Unpacks the files of a bundle that lie below `part` into `to`, a folder that is new or empty. It stays so until all of the bundle has
+/// been accepted.
+pub fn unpack(path: &Path, part: &str, to: &Path) -> anyhow::Result<()> {
+    let is_new = !to.exists();
     fs::create_dir_all(to).with_context(CannotWrite::at(to))?;
-    if fs::read_dir(to)
-        .with_context(|| to.display().to_string())?
-        .next()
-        .is_some()
-    {
+    let mut entries = fs::read_dir(to).with_context(|| to.display().to_string())?;
+    if entries.next().is_some() {
         bail!(
             "{} is not empty; name a folder that is empty or does not exist",
             to.display()
         );
     }
-    for file in files {
-        let Some(name) = file
-            .path
-            .strip_prefix(from)
-            .and_then(|rest| rest.strip_prefix('/'))
-        else {
-            continue;
-        };
-        let path = to.join(name);
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).with_context(CannotWrite::at(folder))?;
-        }
-        let mode = if file.executable { 0o755 } else { 0o644 };
-        // Only what is not there is written: nothing that lies there can lead it elsewhere.
-        let mut to = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(mode)
-            .open(&path)
-            .with_context(CannotWrite::at(&path))?;
-        to.write_all(&file.bytes)
-            .with_context(CannotWrite::at(&path))?;
+    let folder = TempDir::with_prefix_in(".prony-", to).with_context(CannotWrite::at(to))?;
+    let unpacked = unpacked(path, part, folder);
+    if unpacked.is_err() && is_new {
+        let _ = fs::remove_dir(to);
+    }
+    let unpacked = unpacked?;
+    for entry in fs::read_dir(&unpacked.dir)? {
+        let (from, to) = (entry?, to);
+        let to = to.join(from.file_name());
+        fs::rename(from.path(), &to).with_context(CannotWrite::at(&to))?;
     }
     Ok(())
 }
 
-/// The records of a bundle in a folder that is removed with this.
+/// A bundle of which a part is in a folder that is removed with this.
 pub struct Unpacked {
     /// Removes the folder.
     _folder: TempDir,
-    /// The run directory.
+    /// The part: a run directory, or the sources.
     pub dir: PathBuf,
+    /// What the bundle says of itself.
+    pub manifest: Manifest,
+    /// The digest of its file.
+    pub digest: String,
 }
 
-/// Unpacks the records of the bundle at `path` to a folder for a while.
-pub fn for_a_while(path: &Path) -> anyhow::Result<Unpacked> {
-    let (_, files, _) = read(path)?;
-    let folder =
-        TempDir::with_prefix("prony-bundle-").context("no temporary folder can be made")?;
-    let dir = folder.path().join(RUN);
-    unpack(&files, RUN, &dir)?;
+/// Unpacks the files of the bundle at `path` that lie below `part` to a folder for a while.
+pub fn for_a_while(path: &Path, part: &str) -> anyhow::Result<Unpacked> {
+    let folder = TempDir::with_prefix("prony-bundle-");
+    unpacked(
+        path,
+        part,
+        folder.context("no temporary folder can be made")?,
+    )
+}
+
+fn unpacked(path: &Path, part: &str, folder: TempDir) -> anyhow::Result<Unpacked> {
+    let dir = folder.path().join(part);
     // A bundle of a run without histograms has no such folder, and a run directory has.
-    fs::create_dir_all(dir.join(layout::HISTOGRAMS)).with_context(CannotWrite::at(&dir))?;
+    let always = if part == RUN { layout::HISTOGRAMS } else { "" };
+    fs::create_dir_all(dir.join(always)).with_context(CannotWrite::at(&dir))?;
+    let place_of = |file: &Listed| folder.path().join(&file.path);
+    let mut copies = Vec::new();
+    let read = pack::read(opened(path)?, &LIMITS, |files| {
+        let mut wanted = files
+            .iter()
+            .filter(|file| Path::new(&file.path).starts_with(part));
+        let Some(first) = wanted.next() else {
+            return Ok(Box::new(io::sink()));
+        };
+        copies.extend(wanted.map(|&other| (place_of(first), other.clone())));
+        Ok(Box::new(create(&place_of(first), first.executable)?))
+    });
+    let (manifest, digest) = read.with_context(|| path.display().to_string())?;
+    for (from, to) in copies {
+        let mut file = create(&place_of(&to), to.executable)?;
+        let from = fs::File::open(&from);
+        let copied = from.and_then(|mut from| io::copy(&mut from, &mut file));
+        copied.with_context(CannotWrite::at(&place_of(&to)))?;
+    }
     Ok(Unpacked {
         _folder: folder,
         dir,
+        manifest,
+        digest,
     })
+}
+
+/// A new file: nothing that lies there can lead elsewhere.
+fn create(path: &Path, is_executable: bool) -> anyhow::Result<fs::File> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).with_context(CannotWrite::at(folder))?;
+    }
+    let mut new = OpenOptions::new();
+    new.write(true).create_new(true);
+    let file = new
+        .mode(if is_executable { 0o755 } else { 0o644 })
+        .open(path);
+    file.with_context(CannotWrite::at(path))
 }

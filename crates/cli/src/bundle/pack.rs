@@ -1,110 +1,70 @@
-//! A bundle as bytes and back: pure, and made for files of strangers.
+//! A bundle as a stream and back, made for files of strangers.
 //!
 //! ```text
 //! zstd( tar( manifest.json, blobs/SHA256, blobs/SHA256, … ) )
 //! ```
 //!
 //! The names of files stand in the manifest, each with the digest of its content; the archive itself has no name that
-//! anything is written to. [`read`] gives all of a bundle or nothing: sizes and counts are limited while it is unpacked in
-//! memory, and every digest is checked. The same files give the same bytes.
+//! anything is written to. [`read`] gives all of a bundle or an error: sizes and counts are limited while it is unpacked, every
+//! digest is checked, and of contents no more than a piece is in memory. The same files give the same bytes.
 //!
-//! Not for: reading or writing files.
+//! Not for: where contents are written to.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{Cursor, Read as _};
-use std::path::{Component, Path};
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Component, Path, PathBuf};
 
+use anyhow::Context as _;
+use prony_base::Untrusted;
+use prony_record::layout;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use tar::{Archive, Builder, EntryType, Header};
-use thiserror::Error;
-use zstd_safe::{CCtx, CParameter, DCtx, DParameter, InBuffer, OutBuffer};
+use tar::{Archive, Builder, Entry, EntryType, Header};
 
-use super::counts;
+use super::counts::{self, CountsDecoder};
+use super::fault::{Fault, SCHEMA};
+use super::stream::{Packer, Unpacker};
 
-/// Version of the manifest.
-pub const SCHEMA: u32 = 1;
-/// What the first four bytes of a bundle are: those of zstd.
-pub const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// The folder of the records in a bundle.
+pub const RUN: &str = "run";
+/// The folder of experiment and sources in a bundle.
+pub const SOURCE: &str = "source";
 /// Name of the first entry.
 const MANIFEST: &str = "manifest.json";
 /// What the names of all others begin with.
 const BLOBS: &str = "blobs/";
-/// Level of compression: records are packed once and kept for years.
-const LEVEL: i32 = 19;
-/// Window of compression and decompression, as a power of two: what a reader must have in memory.
-const WINDOW_LOG: u32 = 26;
-/// Bytes that are unpacked at a time.
-const STEP_BYTES: usize = 1 << 18;
+/// Bytes of the manifest.
+const MANIFEST_BYTES_MAX: u64 = 32 << 20;
+/// Bytes of a file that is coded, which is done in memory.
+const CODED_BYTES_MAX: u64 = 16 << 20;
+/// Bytes of a piece of a file.
+const PIECE_BYTES: usize = 1 << 16;
+/// Bytes of a block of an archive, and of what stands at its end.
+const BLOCK_BYTES: u64 = 512;
 /// Bytes of a path.
 const PATH_BYTES_MAX: usize = 1_000;
+
+/// The files of a run directory that a bundle may have, but for those in folders.
+pub const ALONE: [&str; 7] = [
+    layout::PLAN,
+    layout::ENVIRONMENT,
+    layout::TRIALS,
+    layout::PUBLISHED,
+    layout::ANALYSIS,
+    layout::RECORDS_SUMS,
+    layout::DOCUMENTS_SUMS,
+];
 
 /// What a bundle may be, at the most.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Bytes of the file.
-    pub packed_bytes_max: usize,
+    pub packed_bytes_max: u64,
     /// Bytes of the archive in it, and of all its files together.
     pub bytes_max: u64,
     /// Files.
     pub files_max: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
-            packed_bytes_max: 64 << 20,
-            bytes_max: 512 << 20,
-            files_max: 100_000,
-        }
-    }
-}
-
-/// What is wrong with a bundle.
-#[derive(Debug, Eq, Error, PartialEq)]
-pub enum Fault {
-    /// It does not begin as one does.
-    #[error("not a bundle: it does not begin with the four bytes of zstd")]
-    Magic,
-    /// It ends in the middle.
-    #[error("it is cut off")]
-    CutOff,
-    /// It is damaged, or no archive.
-    #[error("it cannot be unpacked: {0}")]
-    Damaged(String),
-    /// It is larger than what is read.
-    #[error("it is too large: {what}, and at most {max} are read")]
-    TooLarge {
-        /// What is too many.
-        what: String,
-        /// The limit.
-        max: u64,
-    },
-    /// An entry of the archive is of a kind that has no place in it.
-    #[error(
-        "its entry `{0}` is not a plain file: links, devices, folders and extended headers are refused"
-    )]
-    Kind(String),
-    /// An entry of the archive has a name that has no place in it.
-    #[error("its entry `{0}` has no place in a bundle")]
-    Name(String),
-    /// There twice.
-    #[error("`{0}` is in it twice")]
-    Twice(String),
-    /// A file's path leads out of the folder, or into another file.
-    #[error(
-        "its file `{0}` may not be written: a path must lie below run/ or source/, without `..`, and is no other file's folder"
-    )]
-    Path(String),
-    /// A file's content is not there.
-    #[error("`{0}` is not in it, although it is to be")]
-    Missing(String),
-    /// A content is not what its digest says.
-    #[error("the content of `{0}` does not match its digest")]
-    Digest(String),
-    /// Another version.
-    #[error("it has schema {0}, and this Prony reads schema {SCHEMA}")]
-    Schema(u64),
 }
 
 /// What a bundle says of itself.
@@ -113,15 +73,15 @@ pub struct Manifest {
     /// Schema version ([`SCHEMA`]).
     pub schema: u32,
     /// Title of the run.
-    pub title: String,
+    pub title: Untrusted,
     /// Start of the run, milliseconds since the Unix epoch.
     pub started_unix_ms: u64,
     /// Version of the Prony that measured.
-    pub prony_version: String,
+    pub prony_version: Untrusted,
     /// Path of the packed experiment; empty: it is not in the bundle.
-    pub experiment: String,
+    pub experiment: Untrusted,
     /// Whether the sources are those that were measured, in a sentence.
-    pub sources: String,
+    pub sources: Untrusted,
     /// All files, by path.
     pub files: Vec<Listed>,
 }
@@ -143,201 +103,256 @@ pub struct Listed {
     pub coding: String,
 }
 
-/// A file and its content.
-#[derive(Clone, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+/// A file that is to be packed.
+#[derive(Clone, Debug)]
 pub struct File {
     /// Its path in the bundle.
     pub path: String,
     /// Its content.
-    pub bytes: Vec<u8>,
+    pub content: FileContent,
     /// Whether it may be executed.
     pub executable: bool,
 }
 
-/// The bytes of a bundle of `files`, whose `manifest` needs no list of them yet.
-pub fn write(mut manifest: Manifest, mut files: Vec<File>) -> Result<Vec<u8>, Fault> {
-    files.sort();
-    manifest.schema = SCHEMA;
-    let mut blobs: Vec<(String, Vec<u8>)> = Vec::new();
-    let mut seen = BTreeSet::new();
-    for file in files {
-        let sha256 = digest(&file.bytes);
-        let listed = Listed {
-            bytes: file.bytes.len() as u64,
-            executable: file.executable,
-            sha256: sha256.clone(),
-            path: file.path,
-            coding: String::new(),
-        };
-        let coded = counts::coded(&file.bytes);
-        let coding = if coded.is_some() { counts::NAME } else { "" };
-        if seen.insert(sha256.clone()) {
-            blobs.push((sha256, coded.unwrap_or(file.bytes)));
-        }
-        manifest.files.push(Listed {
-            coding: coding.to_owned(),
-            ..listed
-        });
-    }
-    check_paths(&manifest.files)?;
-    let text = serde_json::to_vec(&manifest).map_err(|e| Fault::Damaged(e.to_string()))?;
-    let mut archive = Builder::new(Vec::new());
-    append(&mut archive, MANIFEST, &text)?;
-    for (name, bytes) in &blobs {
-        append(&mut archive, &format!("{BLOBS}{name}"), bytes)?;
-    }
-    let archive = archive.into_inner().map_err(damaged)?;
-    compressed(&archive)
+/// Where the content of a file is.
+#[derive(Clone, Debug)]
+pub enum FileContent {
+    /// Here.
+    Bytes(Vec<u8>),
+    /// In a file.
+    At(PathBuf),
 }
 
-/// The files of a bundle, which may be anybody's.
-pub fn read(packed: &[u8], limits: &Limits) -> Result<(Manifest, Vec<File>), Fault> {
-    if packed.len() > limits.packed_bytes_max {
-        return Err(Fault::TooLarge {
-            what: format!("{} bytes", packed.len()),
-            max: limits.packed_bytes_max as u64,
+impl FileContent {
+    fn open(&self) -> anyhow::Result<Box<dyn Read + '_>> {
+        Ok(match self {
+            FileContent::Bytes(bytes) => Box::new(&bytes[..]),
+            FileContent::At(path) => Box::new(
+                fs::File::open(path).with_context(|| format!("cannot read {}", path.display()))?,
+            ),
+        })
+    }
+
+    /// The coded form of what is a histogram's file.
+    fn coded(&self) -> anyhow::Result<Option<Vec<u8>>> {
+        let mut bytes = Vec::new();
+        self.open()?
+            .take(CODED_BYTES_MAX + 1)
+            .read_to_end(&mut bytes)?;
+        let is_small = bytes.len() as u64 <= CODED_BYTES_MAX;
+        Ok(is_small.then(|| counts::coded(&bytes)).flatten())
+    }
+}
+
+/// Writes the bundle of `files` to `to`, which it gives back. The `manifest` needs no list of them yet.
+///
+/// # Errors
+/// A file cannot be read, or has no place in a bundle; `to` cannot be written.
+pub fn write<W: Write>(mut manifest: Manifest, mut files: Vec<File>, to: W) -> anyhow::Result<W> {
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    manifest.schema = SCHEMA;
+    // Content, and length of what stands for it in the archive.
+    let mut blobs: Vec<(String, &FileContent, u64)> = Vec::new();
+    let mut seen = BTreeSet::new();
+    for file in &files {
+        let digest = copy(&mut file.content.open()?, &mut io::sink());
+        let (sha256, bytes) = digest.with_context(|| file.path.clone())?;
+        let coded = file.content.coded()?;
+        if seen.insert(sha256.clone()) {
+            let length = coded.as_ref().map_or(bytes, |coded| coded.len() as u64);
+            blobs.push((sha256.clone(), &file.content, length));
+        }
+        manifest.files.push(Listed {
+            path: file.path.clone(),
+            sha256,
+            bytes,
+            executable: file.executable,
+            coding: coded.map_or("", |_| counts::NAME).to_owned(),
         });
     }
-    let archive = decompressed(packed, limits.bytes_max)?;
-    let (manifest, mut blobs) = entries(&archive, limits)?;
     check_paths(&manifest.files)?;
-    let all: u64 = manifest
-        .files
-        .iter()
-        .fold(0, |sum, file| sum.saturating_add(file.bytes));
+    let text = serde_json::to_vec(&manifest)?;
+    let entry = |bytes: u64| BLOCK_BYTES + bytes.next_multiple_of(BLOCK_BYTES);
+    let all = blobs.iter().map(|blob| entry(blob.2)).sum::<u64>();
+    let packer = Packer::new(to, entry(text.len() as u64) + all + 2 * BLOCK_BYTES)?;
+    let mut archive = Builder::new(packer);
+    append(&mut archive, MANIFEST, text.len() as u64, &text[..])?;
+    for (sha256, content, length) in blobs {
+        let name = format!("{BLOBS}{sha256}");
+        match content.coded()? {
+            Some(coded) => append(&mut archive, &name, length, &coded[..])?,
+            None => append(&mut archive, &name, length, content.open()?)?,
+        }
+    }
+    Ok(archive.into_inner()?.finish()?)
+}
+
+/// Reads a bundle, which may be anybody's, and writes each content once, to what `place` gives for the files that have it. Gives its
+/// manifest and its own digest. Only when it has returned is all of it checked.
+///
+/// # Errors
+/// A [`Fault`], or that it cannot be read, or a content cannot be written.
+pub fn read<'a>(
+    packed: impl Read,
+    limits: &Limits,
+    mut place: impl FnMut(&[&Listed]) -> anyhow::Result<Box<dyn Write + 'a>>,
+) -> anyhow::Result<(Manifest, String)> {
+    let packed = packed.take(limits.packed_bytes_max);
+    let mut unpacker = Unpacker::new(packed, limits.bytes_max).map_err(Fault::of)?;
+    let mut archive = Archive::new(&mut unpacker);
+    // Raw: a long name or a link that an extended header brings is an entry of its own, and refused.
+    let mut entries = archive.entries().map_err(Fault::of)?.raw(true);
+    let mut next = || -> anyhow::Result<_> {
+        let Some(entry) = entries.next() else {
+            return Ok(None);
+        };
+        let entry = entry.map_err(Fault::of)?;
+        let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        match entry.header().entry_type() {
+            EntryType::Regular => Ok(Some((name, entry))),
+            _ => Err(Fault::Kind(Untrusted(name)).into()),
+        }
+    };
+    let manifest = match next()? {
+        Some((name, entry)) if name == MANIFEST => parsed(entry, limits)?,
+        Some((name, _)) => return Err(Fault::Name(Untrusted(name)).into()),
+        None => return Err(Fault::Missing(MANIFEST.into()).into()),
+    };
+    let mut wanted = contents(&manifest, limits)?;
+    let mut seen = BTreeSet::new();
+    while let Some((name, mut entry)) = next()? {
+        let digest = name.strip_prefix(BLOBS).unwrap_or_default();
+        let Some(files) = wanted.remove(digest) else {
+            let is_twice = name == MANIFEST || seen.contains(digest);
+            let fault = if is_twice { Fault::Twice } else { Fault::Name };
+            return Err(fault(Untrusted(name)).into());
+        };
+        seen.insert(&*files[0].sha256);
+        unpack(files[0], &mut entry, &mut place(&files)?)?;
+    }
+    if let Some(missing) = wanted.into_values().flatten().next() {
+        return Err(Fault::Missing(missing.path.as_str().into()).into());
+    }
+    let digest = unpacker.finish().map_err(Fault::of)?;
+    Ok((manifest, hexadecimal(digest)))
+}
+
+/// The files of each content, by its digest.
+fn contents<'a>(
+    manifest: &'a Manifest,
+    limits: &Limits,
+) -> Result<BTreeMap<&'a str, Vec<&'a Listed>>, Fault> {
+    check_paths(&manifest.files)?;
+    let lengths = manifest.files.iter().map(|file| file.bytes);
+    let all = lengths.fold(0, u64::saturating_add);
     if all > limits.bytes_max {
         return Err(Fault::TooLarge {
             what: format!("{all} bytes in its files"),
             max: limits.bytes_max,
         });
     }
-    let mut contents: BTreeMap<&str, Vec<u8>> = BTreeMap::new();
-    let mut files = Vec::with_capacity(manifest.files.len());
+    let mut contents = BTreeMap::<&str, Vec<&Listed>>::new();
     for listed in &manifest.files {
-        if !contents.contains_key(&*listed.sha256) {
-            let blob = blobs.remove(&*listed.sha256);
-            let blob = blob.ok_or_else(|| Fault::Missing(listed.path.clone()))?;
-            contents.insert(&listed.sha256, content(listed, blob)?);
+        let files = contents.entry(&listed.sha256).or_default();
+        files.push(listed);
+        if files[0].bytes != listed.bytes {
+            return Err(Fault::Digest(listed.path.as_str().into()));
         }
-        let bytes = contents.get(&*listed.sha256).cloned().unwrap_or_default();
-        if bytes.len() as u64 != listed.bytes {
-            return Err(Fault::Digest(listed.path.clone()));
-        }
-        files.push(File {
-            path: listed.path.clone(),
-            bytes,
-            executable: listed.executable,
-        });
     }
-    match blobs.into_keys().next() {
-        Some(unused) => Err(Fault::Name(format!("{BLOBS}{unused}"))),
-        None => Ok((manifest, files)),
+    Ok(contents)
+}
+
+/// Writes the content that a blob stands for, which is what its digest says.
+fn unpack(
+    listed: &Listed,
+    blob: &mut Entry<'_, impl Read>,
+    to: &mut dyn Write,
+) -> anyhow::Result<()> {
+    let size = blob.size();
+    let found = match listed.coding.as_str() {
+        "" if size == listed.bytes => copy(blob, to)?,
+        counts::NAME => copy(&mut CountsDecoder::new(blob).take(listed.bytes + 1), to)?,
+        _ => <(String, u64)>::default(),
+    };
+    match found == (listed.sha256.clone(), listed.bytes) {
+        true => Ok(()),
+        false => Err(Fault::Digest(listed.path.as_str().into()).into()),
     }
 }
 
-/// The content that a blob stands for, which is what its digest says.
-fn content(listed: &Listed, blob: Vec<u8>) -> Result<Vec<u8>, Fault> {
-    let bytes = match listed.coding.as_str() {
-        "" => Some(blob),
-        counts::NAME => counts::decoded(&blob, listed.bytes),
-        _ => None,
-    };
-    bytes
-        .filter(|bytes| digest(bytes) == listed.sha256)
-        .ok_or_else(|| Fault::Digest(listed.path.clone()))
+/// All of a small entry.
+fn whole(entry: &mut Entry<'_, impl Read>) -> anyhow::Result<Vec<u8>> {
+    let size = entry.size();
+    let mut bytes = Vec::new();
+    // A length that is only declared allocates nothing.
+    entry.read_to_end(&mut bytes).map_err(Fault::of)?;
+    match bytes.len() as u64 == size {
+        true => Ok(bytes),
+        false => Err(Fault::CutOff.into()),
+    }
+}
+
+/// Copies all of `from`; gives its digest and its length.
+fn copy(from: &mut impl Read, to: &mut dyn Write) -> anyhow::Result<(String, u64)> {
+    let (mut digest, mut bytes) = (Sha256::new(), 0);
+    let mut piece = vec![0; PIECE_BYTES];
+    loop {
+        let count = match from.read(&mut piece) {
+            Ok(0) => return Ok((hexadecimal(digest), bytes)),
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(Fault::of(error)),
+        };
+        digest.update(&piece[..count]);
+        to.write_all(&piece[..count])?;
+        bytes += count as u64;
+    }
 }
 
 /// SHA-256 in hexadecimal.
 pub fn digest(bytes: &[u8]) -> String {
-    let digest = Sha256::digest(bytes);
+    hexadecimal(Sha256::new_with_prefix(bytes))
+}
+
+fn hexadecimal(digest: Sha256) -> String {
+    let digest = digest.finalize();
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn damaged(error: std::io::Error) -> Fault {
-    Fault::Damaged(error.to_string())
-}
-
-fn append(archive: &mut Builder<Vec<u8>>, name: &str, bytes: &[u8]) -> Result<(), Fault> {
+fn append(
+    archive: &mut Builder<impl Write>,
+    name: &str,
+    length: u64,
+    bytes: impl Read,
+) -> io::Result<()> {
     // Whose it is and when it was made are no part of it, so that the same files give the same bytes.
     let mut header = Header::new_ustar();
-    header.set_size(bytes.len() as u64);
+    header.set_size(length);
     header.set_mode(0o644);
     header.set_entry_type(EntryType::Regular);
-    archive
-        .append_data(&mut header, name, bytes)
-        .map_err(damaged)
+    archive.append_data(&mut header, name, bytes.take(length))
 }
 
-/// The manifest, and what else lies in the archive by digest.
-fn entries(
-    archive: &[u8],
-    limits: &Limits,
-) -> Result<(Manifest, BTreeMap<String, Vec<u8>>), Fault> {
-    let mut archive = Archive::new(Cursor::new(archive));
-    let mut manifest = None;
-    let mut blobs = BTreeMap::new();
-    // Raw: a long name or a link that an extended header brings is an entry of its own, and refused.
-    for entry in archive.entries().map_err(damaged)?.raw(true) {
-        let mut entry = entry.map_err(damaged)?;
-        let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
-        if entry.header().entry_type() != EntryType::Regular {
-            return Err(Fault::Kind(name));
-        }
-        if blobs.len() >= limits.files_max {
-            return Err(Fault::TooLarge {
-                what: format!("more than {} entries", blobs.len()),
-                max: limits.files_max as u64,
-            });
-        }
-        let size = entry.size();
-        let mut bytes = Vec::new();
-        // What is read is in memory already: a length that is only declared allocates nothing.
-        entry.read_to_end(&mut bytes).map_err(damaged)?;
-        if bytes.len() as u64 != size {
-            return Err(Fault::CutOff);
-        }
-        let Some(_) = &manifest else {
-            if name != MANIFEST {
-                return Err(Fault::Name(name));
-            }
-            manifest = Some(parsed(&bytes, limits)?);
-            continue;
-        };
-        let digest = name.strip_prefix(BLOBS).filter(|digest| is_digest(digest));
-        let Some(digest) = digest else {
-            return Err(if name == MANIFEST {
-                Fault::Twice(name)
-            } else {
-                Fault::Name(name)
-            });
-        };
-        if blobs.insert(digest.to_owned(), bytes).is_some() {
-            return Err(Fault::Twice(name));
-        }
-    }
-    Ok((manifest.ok_or(Fault::Missing(MANIFEST.to_owned()))?, blobs))
-}
-
-fn is_digest(text: &str) -> bool {
-    text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
-}
-
-fn parsed(bytes: &[u8], limits: &Limits) -> Result<Manifest, Fault> {
+fn parsed(mut entry: Entry<'_, impl Read>, limits: &Limits) -> anyhow::Result<Manifest> {
     #[derive(Deserialize)]
     struct Version {
         schema: u64,
     }
     let wrong = |error: serde_json::Error| Fault::Damaged(format!("{MANIFEST}: {error}"));
-    let version: Version = serde_json::from_slice(bytes).map_err(wrong)?;
-    if version.schema != u64::from(SCHEMA) {
-        return Err(Fault::Schema(version.schema));
+    let too_large = |what: String, max: u64| Err(Fault::TooLarge { what, max }.into());
+    if entry.size() > MANIFEST_BYTES_MAX {
+        let what = format!("{} bytes in its manifest", entry.size());
+        return too_large(what, MANIFEST_BYTES_MAX);
     }
-    let manifest: Manifest = serde_json::from_slice(bytes).map_err(wrong)?;
+    let bytes = whole(&mut entry)?;
+    let version: Version = serde_json::from_slice(&bytes).map_err(wrong)?;
+    if version.schema != u64::from(SCHEMA) {
+        return Err(Fault::Schema(version.schema).into());
+    }
+    let manifest: Manifest = serde_json::from_slice(&bytes).map_err(wrong)?;
     if manifest.files.len() > limits.files_max {
-        return Err(Fault::TooLarge {
-            what: format!("{} files", manifest.files.len()),
-            max: limits.files_max as u64,
-        });
+        let what = format!("{} files", manifest.files.len());
+        return too_large(what, limits.files_max as u64);
     }
     Ok(manifest)
 }
@@ -352,81 +367,69 @@ fn check_paths(files: &[Listed]) -> Result<(), Fault> {
             .all(|part| matches!(part, Component::Normal(_)));
         // Components pass over `a//b` and `a/./b`; the same file would have two names.
         let same = !path.split('/').any(|part| part.is_empty() || part == ".");
-        let inside = path.starts_with("run/") || path.starts_with("source/");
         let readable =
             path.len() <= PATH_BYTES_MAX && !path.chars().any(|c| c.is_control() || c == '\\');
+        if path.split('/').any(is_git) {
+            return Err(Fault::Git(path.into()));
+        }
+        let inside = match path.split_once('/') {
+            Some((RUN, name)) => is_of_run(name),
+            Some((SOURCE, _)) => true,
+            _ => false,
+        };
         if !(plain && same && inside && readable) {
-            return Err(Fault::Path(path.to_owned()));
+            return Err(Fault::Path(path.into()));
         }
         if !all.insert(path) {
-            return Err(Fault::Twice(path.to_owned()));
+            return Err(Fault::Twice(path.into()));
         }
     }
     for path in &all {
         let mut folders = path.match_indices('/').map(|(at, _)| &path[..at]);
         if let Some(folder) = folders.find(|folder| all.contains(folder)) {
-            return Err(Fault::Path(folder.to_owned()));
+            return Err(Fault::Path(folder.into()));
         }
     }
-    Ok(())
+    match repository(&all) {
+        Some(folder) => Err(Fault::Git(folder.into())),
+        None => Ok(()),
+    }
 }
 
-fn zstd_said(code: usize) -> Fault {
-    Fault::Damaged(zstd_safe::get_error_name(code).to_owned())
+/// Whether a bundle has the file of a run directory that is called so.
+fn is_of_run(name: &str) -> bool {
+    match name.split_once('/') {
+        Some((layout::HISTOGRAMS, name)) => !name.contains('/') && name.ends_with(".json"),
+        Some((layout::PROFILES, name)) => !name.contains('/') && name.ends_with(".folded"),
+        Some(_) => false,
+        None => ALONE.contains(&name),
+    }
 }
 
-fn compressed(archive: &[u8]) -> Result<Vec<u8>, Fault> {
-    let mut context = CCtx::create();
-    let parameters = [
-        CParameter::CompressionLevel(LEVEL),
-        CParameter::WindowLog(WINDOW_LOG),
-        CParameter::ChecksumFlag(true),
-    ];
-    for parameter in parameters {
-        context.set_parameter(parameter).map_err(zstd_said)?;
-    }
-    let mut packed = vec![0; zstd_safe::compress_bound(archive.len())];
-    let made = context
-        .compress2(&mut packed[..], archive)
-        .map_err(zstd_said)?;
-    packed.truncate(made);
-    Ok(packed)
+/// Whether a part of a path is the folder of git's own files, also on a file system that has one name for `.GIT`, `.git.` or `GIT~1`.
+fn is_git(part: &str) -> bool {
+    let seen = |c: &char| !matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+    let name: String = part.chars().filter(seen).collect();
+    let name = name.trim_end_matches(['.', ' ']).to_lowercase();
+    // A stream of a file has a name of its own behind a colon.
+    matches!(name.split(':').next(), Some(".git" | "git~1"))
 }
 
-/// The archive in `packed`, of at most `bytes_max` bytes.
-fn decompressed(packed: &[u8], bytes_max: u64) -> Result<Vec<u8>, Fault> {
-    if packed.get(..MAGIC.len()) != Some(&MAGIC[..]) {
-        return Err(Fault::Magic);
-    }
-    let mut context = DCtx::create();
-    context
-        .set_parameter(DParameter::WindowLogMax(WINDOW_LOG))
-        .map_err(zstd_said)?;
-    let mut input = InBuffer::around(packed);
-    let mut archive = Vec::new();
-    let mut step = vec![0; STEP_BYTES];
-    loop {
-        let mut output = OutBuffer::around(&mut step[..]);
-        let left = context
-            .decompress_stream(&mut output, &mut input)
-            .map_err(zstd_said)?;
-        let made = output.pos();
-        if (archive.len() + made) as u64 > bytes_max {
-            return Err(Fault::TooLarge {
-                what: format!("more than {bytes_max} bytes unpacked"),
-                max: bytes_max,
-            });
-        }
-        archive.extend_from_slice(&step[..made]);
-        let is_read = input.pos == packed.len();
-        match (left, is_read) {
-            (0, true) => return Ok(archive),
-            (0, false) => return Err(Fault::Damaged("bytes follow its end".to_owned())),
-            // Nothing came out although all went in: it waits for more.
-            (_, true) if made < STEP_BYTES => return Err(Fault::CutOff),
-            _ => {}
-        }
-    }
+/// A folder that git takes for a repository of its own although it is not called so, and whose settings it would follow.
+fn repository<'a>(paths: &BTreeSet<&'a str>) -> Option<&'a str> {
+    let heads = paths.iter().filter_map(|path| path.strip_suffix("/HEAD"));
+    let mut heads = heads.filter(|folder| {
+        let has = |name: &str| paths.contains(&*format!("{folder}/{name}"));
+        let is_folder = |name: &str| {
+            let begin = format!("{folder}/{name}/");
+            paths
+                .range(&*begin..)
+                .next()
+                .is_some_and(|path| path.starts_with(&begin))
+        };
+        has("commondir") || is_folder("objects") && is_folder("refs")
+    });
+    heads.next()
 }
 
 #[cfg(test)]

@@ -12,14 +12,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::Parser as _;
+use prony_base::Untrusted;
 use prony_lab::experiment::Experiment;
 use prony_lab::subject::{self, Subject};
 use prony_record::{Plan, Source, layout};
 use prony_report::reproduced::{CameTo, reproduced};
 
-use super::pack::Manifest;
+use super::pack::{Manifest, RUN, SOURCE};
 use super::words::ReproduceWords;
-use super::{RUN, SOURCE};
 use crate::cause::CannotWrite;
 use crate::home::Home;
 use crate::run as experiment_run;
@@ -34,25 +34,23 @@ const CACHE: &str = "cache";
 
 /// Runs `prony reproduce`.
 pub fn run(words: &ReproduceWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
-    let (manifest, files, digest) = super::read(&words.bundle)?;
+    let packed = super::for_a_while(&words.bundle, SOURCE)?;
+    let manifest = &packed.manifest;
     writeln!(
         streams.err,
-        "{}: {}, sha256:{digest}",
+        "{}: {}, sha256:{}",
         words.bundle.display(),
-        manifest.title
+        manifest.title,
+        packed.digest
     )?;
-    if manifest.experiment.is_empty() || manifest.sources == "not packed" {
+    if manifest.experiment.is_empty() || &*manifest.sources == "not packed" {
         bail!(
             "{}: holds records alone, which `prony verify` and `prony report` read; to be reproduced it needs experiment and sources",
             words.bundle.display()
         );
     }
     if !words.run_foreign_commands {
-        let folder = tempfile::TempDir::with_prefix("prony-bundle-")
-            .context("no temporary folder can be made")?;
-        let source = folder.path().join(SOURCE);
-        super::unpack(&files, SOURCE, &source)?;
-        let (_, subjects) = read(&manifest, &source)?;
+        let (_, subjects) = read(manifest, &packed.dir)?;
         return refused(words, &subjects, streams);
     }
     let out = match &words.out {
@@ -67,18 +65,18 @@ pub fn run(words: &ReproduceWords, streams: &mut Streams<'_>) -> anyhow::Result<
         }
     };
     let source = out.join(SOURCE);
-    super::unpack(&files, RUN, &out.join(ORIGINAL))?;
-    super::unpack(&files, SOURCE, &source)?;
+    super::unpack(&words.bundle, RUN, &out.join(ORIGINAL))?;
+    super::unpack(&words.bundle, SOURCE, &source)?;
     let (original, _) = report::read(&out.join(ORIGINAL))?;
     let source = fs::canonicalize(&source).with_context(CannotWrite::at(&source))?;
-    read(&manifest, &source)?;
+    read(manifest, &source)?;
     writeln!(
         streams.err,
         "  unpacked to {}; sources: {}",
         out.display(),
         manifest.sources
     )?;
-    let run_words = run_words(words, &manifest, &original.plan, &source, &out)?;
+    let run_words = run_words(words, manifest, &original.plan, &source, &out)?;
     // What is asked for is what became of the claims; the documents lie in the run directory.
     let mut unused = std::io::sink();
     let ending = experiment_run::run(
@@ -171,11 +169,9 @@ fn refused(
 ) -> anyhow::Result<Ending> {
     writeln!(streams.out, "commands that the bundle brings:")?;
     for subject in subjects {
-        writeln!(streams.out, "  {}", subject.id)?;
+        writeln!(streams.out, "  {}", Untrusted(&subject.id))?;
         for (what, command) in commands(subject) {
-            // A stranger's text must not write over the lines that a user decides by.
-            let shown: String = command.chars().flat_map(char::escape_debug).collect();
-            writeln!(streams.out, "    {what}: {shown}")?;
+            writeln!(streams.out, "    {what}: {}", Untrusted(command))?;
         }
     }
     writeln!(
@@ -244,8 +240,9 @@ fn run_words(
     };
     if let Some(asked) = was.revision.first() {
         bail!(
-            "the run took {asked}, and a bundle has no repository with other revisions: run it where the repository is, with {}",
-            plan.command.join(" ")
+            "the run took {}, and a bundle has no repository with other revisions: run it where the repository is, with {}",
+            Untrusted(asked.to_string()),
+            Untrusted(plan.command.join(" "))
         );
     }
     let own = Home::find(&mut std::io::sink())?;

@@ -13,8 +13,7 @@ use prony_lab::plan;
 use prony_lab::subject::{self, Subject};
 use prony_record::{Environment, Plan, Source};
 
-use super::SOURCE;
-use super::pack::{File, digest};
+use super::pack::{File, FileContent, SOURCE, digest};
 use super::words::BundleWords;
 use crate::home::Home;
 use crate::run::code;
@@ -66,7 +65,7 @@ pub fn of(words: &BundleWords, plan: &Plan, environment: &Environment) -> anyhow
         .context("the experiment's file has no name")?;
     found.files.push(File {
         path: found.experiment.clone(),
-        bytes: text.clone().into_bytes(),
+        content: FileContent::Bytes(text.clone().into_bytes()),
         executable: false,
     });
     if words.records {
@@ -185,7 +184,7 @@ fn read(path: &Path, place: String) -> anyhow::Result<File> {
     let mode = fs::metadata(path).with_context(at)?.permissions().mode();
     Ok(File {
         path: place,
-        bytes: fs::read(path).with_context(at)?,
+        content: FileContent::At(path.to_owned()),
         executable: mode & 0o100 != 0,
     })
 }

@@ -14,6 +14,8 @@ const DOCUMENT_BYTES_MAX: u64 = 64 << 20;
 /// The text of a document; `None` where there is none.
 pub fn read(path: &Path) -> anyhow::Result<Option<String>> {
     let size = match fs::metadata(path) {
+        // A device has no length, and a pipe no end: prose of others may name either.
+        Ok(about) if !about.is_file() => bail!("{}: not a regular file", path.display()),
         Ok(about) => about.len(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),

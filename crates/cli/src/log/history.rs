@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use anyhow::{Context as _, bail};
+use prony_lab::folder::inside;
 use prony_record::layout;
 use prony_report::log::{ENTRY_SCHEMA, Entry};
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -222,7 +223,7 @@ impl Kept {
 pub fn digest(dir: &Path) -> anyhow::Result<String> {
     let mut digest = Sha256::new();
     for name in [layout::PLAN, layout::ENVIRONMENT] {
-        let path = dir.join(name);
+        let path = inside(dir, name)?;
         let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
         digest.update((text.len() as u64).to_le_bytes());
         digest.update(text);
@@ -236,7 +237,7 @@ pub fn digest(dir: &Path) -> anyhow::Result<String> {
 pub fn stamp(dir: &Path) -> anyhow::Result<String> {
     let mut stamp = format!("{ENTRY_SCHEMA} {}", env!("PRONY_COMMIT"));
     for name in [layout::PLAN, layout::ENVIRONMENT, layout::TRIALS] {
-        let path = dir.join(name);
+        let path = inside(dir, name)?;
         let about =
             fs::metadata(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let changed = about

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget};
+use prony_base::Untrusted;
 use prony_lab::build::{self, BuildContext, BuildOutcome};
 use prony_lab::plan;
 use prony_lab::subject::Subject;
@@ -91,7 +92,8 @@ fn spinner(id: &str) -> ProgressBar {
     };
     let spinner = ProgressBar::with_draw_target(None, target);
     spinner.set_message(format!(
-        "building {id} (once for each change of its sources)"
+        "building {} (once for each change of its sources)",
+        Untrusted(id)
     ));
     spinner.enable_steady_tick(Duration::from_millis(200));
     spinner

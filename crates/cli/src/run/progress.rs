@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _, Write};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use prony_base::{Nanos, PerSecond};
+use prony_base::{Nanos, PerSecond, Untrusted};
 use prony_lab::run::Event;
 use prony_record::{Outcome, Phase, Plan, Trial, is_profile};
 
@@ -51,9 +51,10 @@ impl<'a> Bar<'a> {
                 block,
                 generator,
             } => self.what = title(&cell.id, *block, generator),
-            Event::Phase(phase) => self
-                .bar
-                .set_message(format!("{}: {}", self.what, verb(*phase))),
+            Event::Phase(phase) => {
+                self.bar
+                    .set_message(format!("{}: {}", Untrusted(&self.what), verb(*phase)))
+            }
             Event::Ended {
                 trial,
                 done,
@@ -89,7 +90,8 @@ impl<'a> Bar<'a> {
             _ => "interrupted".to_owned(),
         };
         if let (Outcome::Failed { .. }, None) = (&trial.outcome, &self.lines) {
-            self.bar.println(format!("  {}: {figure}", self.what));
+            let line = format!("{}: {figure}", self.what);
+            self.bar.println(format!("  {}", Untrusted(line)));
         }
         self.line(&format!(
             "{done}/{total}  {}: {figure}, {} left",
@@ -106,7 +108,7 @@ impl<'a> Bar<'a> {
     fn line(&mut self, text: &str) {
         if let Some(lines) = &mut self.lines {
             // A standard error without a reader must not end a run.
-            let _ = writeln!(lines, "  {text}");
+            let _ = writeln!(lines, "  {}", Untrusted(text));
         }
     }
 

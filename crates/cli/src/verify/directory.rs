@@ -4,12 +4,14 @@ use std::fs;
 use std::path::Path;
 
 use prony_base::counted;
+use prony_lab::folder::inside;
 use prony_lab::store::{self, Stored};
 use prony_lab::sums::{self, State};
 use prony_record::{Trial, is_profile, layout};
 use prony_report::Run;
 
 use super::seen::Seen;
+use crate::bundle::pack::RUN;
 use crate::{bundle, report};
 
 /// Generator whose records have all that Prony's own keeps.
@@ -52,7 +54,7 @@ pub fn verify_run(dir: &Path, seen: &mut Seen) -> anyhow::Result<()> {
 
 /// Looks at a bundle, and where it lies beside its documents, at whether it renders to them.
 pub fn verify_bundle(path: &Path, documents: Option<&Path>, seen: &mut Seen) -> anyhow::Result<()> {
-    let unpacked = match bundle::for_a_while(path) {
+    let unpacked = match bundle::for_a_while(path, RUN) {
         Ok(unpacked) => unpacked,
         Err(error) => {
             seen.wrong.push(format!("{error:#}"));
@@ -111,7 +113,7 @@ fn beside(dir: &Path, folder: &Path, seen: &mut Seen) -> anyhow::Result<()> {
     let rendered = prony_report::render(&run);
     let mut same = 0;
     for (name, text) in report::files(&rendered) {
-        let path = folder.join(name);
+        let path = inside(folder, name)?;
         // A page or a table that is not read there need not be kept.
         let Ok(there) = fs::read(&path) else { continue };
         if there == text.as_bytes() {
@@ -200,7 +202,9 @@ fn sealed(dir: &Path, seen: &mut Seen) -> anyhow::Result<()> {
 
 /// A last line that a crash cut off is passed over by whatever reads it, and told here.
 fn cut_off(dir: &Path, seen: &mut Seen) {
-    let path = dir.join(layout::TRIALS);
+    let Ok(path) = inside(dir, layout::TRIALS) else {
+        return;
+    };
     let Ok(text) = fs::read(&path) else { return };
     let is_whole = text.last().is_none_or(|byte| *byte == b'\n')
         && text
@@ -273,7 +277,7 @@ fn documents(dir: &Path, seen: &mut Seen) -> anyhow::Result<usize> {
     };
     let mut others = 0;
     for (name, text) in &files {
-        let path = dir.join(name);
+        let path = inside(dir, name)?;
         let there = match fs::read(&path) {
             Ok(there) => there,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {

@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use prony_base::counted;
 use prony_lab::diagnosis::suggest;
+use prony_lab::folder::inside;
 use prony_record::layout;
 use prony_report::prose::{self, Mark, Wrong};
 use serde_json::Value;
 
 use super::seen::Seen;
-use crate::bundle;
+use crate::bundle::{self, pack::RUN};
 use crate::log::file;
 use crate::report;
 
@@ -45,12 +46,12 @@ fn read_summary(folder: &Path) -> anyhow::Result<Value> {
         let text = prony_report::render(&run).summary_json;
         return Ok(serde_json::from_str(&text)?);
     }
-    let beside = folder.join(bundle::BESIDE);
+    let beside = inside(folder, bundle::BESIDE)?;
     if beside.exists() && !folder.join(layout::SUMMARY).exists() {
-        let unpacked = bundle::for_a_while(&beside)?;
+        let unpacked = bundle::for_a_while(&beside, RUN)?;
         return read_summary(&unpacked.dir);
     }
-    let path = folder.join(layout::SUMMARY);
+    let path = inside(folder, layout::SUMMARY)?;
     let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let value: Value =
         serde_json::from_slice(&bytes).with_context(|| path.display().to_string())?;
@@ -85,6 +86,7 @@ pub fn verify(
             return Ok(());
         }
     };
+    let before = seen.count();
     let mut reader = Text {
         path,
         text: &text,
@@ -119,6 +121,10 @@ pub fn verify(
         };
         seen.holds
             .push(format!("{}: {counted} {are} right", path.display()));
+    }
+    // Silence would be taken for an answer, also where another file was meant.
+    if seen.count() == before {
+        seen.holds.push(format!("{}: no figures", path.display()));
     }
     Ok(())
 }

@@ -14,3 +14,11 @@ pub struct Seen {
     /// What was mended.
     pub mended: Vec<String>,
 }
+
+impl Seen {
+    /// How much was found out.
+    pub fn count(&self) -> usize {
+        let all = [&self.wrong, &self.bad, &self.holds, &self.mended];
+        all.map(Vec::len).iter().sum()
+    }
+}

@@ -2,7 +2,7 @@
 //!
 //! The rules are those of [`super`]. Not for: which cells there are ([`super::cells`]).
 
-use prony_base::{Nanos, counted};
+use prony_base::{Nanos, Untrusted, counted};
 use prony_record::{
     Cell, ConnectionCap, Cores, FindMax, METHOD, NotRun, Plan, PlannedCounter, PlannedSubject,
     PlannedWorkload, SCHEMA,
@@ -43,8 +43,8 @@ pub fn plan(
     let mut plan = Plan {
         schema: SCHEMA,
         method: METHOD,
-        title: experiment.title.clone(),
-        question: experiment.question.clone(),
+        title: Untrusted(experiment.title.clone()),
+        question: Untrusted(experiment.question.clone()),
         experiment: experiment.origin.path.clone(),
         experiment_sha256: experiment.sha256.clone(),
         command: options.command.clone(),
