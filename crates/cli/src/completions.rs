@@ -236,8 +236,8 @@ fn cells(home: &Home, typed: &[String]) -> Option<Vec<String>> {
     let subjects = subject::load_all(&experiment, &home.subjects).ok()?;
     let path = env::var("PATH").unwrap_or_default();
     let originals = build::source::originals();
-    let facts = Facts::gather(&subjects, &path, originals.as_deref(), false)
-        .with_settings(&experiment, &path);
+    let facts =
+        Facts::gather(&subjects, &path, originals.as_deref(), false).with_settings(&experiment);
     let plan = plan::plan(&experiment, &subjects, &facts, &Options::default()).ok()?;
     let mut names: Vec<String> = Vec::new();
     for subject in plan.cells.iter().map(|cell| &cell.subject) {

@@ -330,7 +330,7 @@ fn plan(
         originals.as_deref(),
         offer.isolation.network_namespace,
     )
-    .with_settings(experiment, &path)
+    .with_settings(experiment)
     .with_networks(experiment, |n| {
         network::refusal(n, &home.prony, offer.wanted)
     });

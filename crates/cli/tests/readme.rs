@@ -524,10 +524,7 @@ fn with_appendix(name: &str) -> String {
 
 /// Documents that are older than their experiments, each with the reason. They are to be made
 /// again on an idle machine, by the command that stands in each.
-const OLDER: [(&str, &str); 1] = [(
-    "docs/documents/ichor-runtime/document.md",
-    "its experiment has a line more, which says what installs the library of a setting, and measures the same",
-)];
+const OLDER: [(&str, &str); 0] = [];
 /// Documents of many runs.
 const LOGS: [&str; 1] = ["docs/documents/nibiru.md"];
 

@@ -22,6 +22,28 @@ const USUAL: [&str; 5] = ["/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/loca
 /// glibc's list of what is in all other folders.
 const CACHE: &str = "/etc/ld.so.cache";
 
+/// Packages of Debian 12 with what experiments preload: their names do not follow from the libraries' alone.
+const DEBIAN: [(&str, &str); 4] = [
+    ("libmimalloc.so.2", "libmimalloc2.0"),
+    ("libmimalloc.so.2.0", "libmimalloc2.0"),
+    ("libjemalloc.so.2", "libjemalloc2"),
+    ("libtcmalloc_minimal.so.4", "libtcmalloc-minimal4"),
+];
+
+/// Debian's package with a library, where it is known.
+pub fn debian_package(name: &str) -> Option<&'static str> {
+    let known = DEBIAN.iter().find(|(library, _)| *library == name);
+    known.map(|(_, package)| *package)
+}
+
+/// Why a library would be left out.
+pub fn why_absent(name: &str) -> String {
+    match name.contains('/') {
+        true => format!("`{name}`, which LD_PRELOAD names, is not there"),
+        false => format!("`{name}`, which LD_PRELOAD names, is in no folder of the loader"),
+    }
+}
+
 /// The libraries that `env` preloads, as it names them, of which it can be told whether they are there.
 pub fn named(env: &BTreeMap<String, String>) -> Vec<String> {
     let text = env.get(PRELOAD).map_or("", String::as_str);

@@ -17,7 +17,6 @@ use toml::Spanned;
 use super::fields::Origin;
 use super::spoken;
 use crate::diagnosis::{Diagnoses, Diagnosis};
-use crate::subject::Needs;
 
 /// Connections that a workload may ask for, where it does not say `max`.
 pub const CONNECTIONS_MAX_DEFAULT: u32 = 20_000;
@@ -319,8 +318,6 @@ pub struct Setting {
     pub args: Vec<String>,
     /// Environment that only one of its values adds.
     pub env_of: BTreeMap<String, BTreeMap<String, String>>,
-    /// What a machine must have for a value, beside the libraries that it preloads.
-    pub needs_of: BTreeMap<String, Needs>,
     /// Kernel setting that has the value during a trial.
     pub sysctl: Option<String>,
     /// The services and the output that its values give a subject.

@@ -14,7 +14,6 @@ use super::types::{ALL_CORES, From, Setting, THREADS, Work, Workload, is_number_
 use super::words::{self, PROGRAM_PLACEHOLDERS, START_PLACEHOLDERS, short};
 use super::{client, find_max, service, sources, spoken};
 use crate::diagnosis::Diagnosis;
-use crate::subject::{Needs, needs};
 
 /// Sizes of a work.
 pub const COUNT: RangeInclusive<u64> = 1..=1_000_000_000_000;
@@ -192,7 +191,6 @@ pub fn read_setting(
     check_placeholders(&args, &right, &table.span_of("args"), p);
     check_placeholders(env.values(), &right, &table.span_of("env"), p);
     let env_of = env_of(&mut table, &values, &right, p);
-    let needs_of = needs_of(&mut table, &values, p);
     let sysctl = sysctl(&mut table, p);
     let topology = service::read_topology(&mut table, &values, p);
     let subjects = table.texts("subjects", p);
@@ -207,7 +205,6 @@ pub fn read_setting(
         env,
         args,
         env_of,
-        needs_of,
         sysctl,
         topology,
         subjects,
@@ -252,24 +249,6 @@ fn env_of(
         let env = fields::map(typed, value, p).unwrap_or_default();
         check_placeholders(env.values(), right, &value.span(), p);
         Some(env)
-    })
-}
-
-/// `needs_of`: tables of what a machine must have, by value.
-fn needs_of(
-    table: &mut Fields<'_, '_>,
-    values: &[String],
-    p: &mut Problems,
-) -> BTreeMap<String, Needs> {
-    by_value(table, "needs_of", values, p, |typed, value, p| {
-        let DeValue::Table(inner) = value.get_ref() else {
-            let message = format!("`{}` is a table of what its value needs", short(typed));
-            let help = "needs_of = { VALUE = { commands = [\"numactl\"] } }";
-            p.note(Diagnosis::new(value.span(), message).help(help));
-            return None;
-        };
-        let table = Fields::new("VALUE = {…} of needs_of", value.span(), inner);
-        Some(needs::read_of_value(table, p))
     })
 }
 

@@ -121,22 +121,10 @@ impl Facts {
         self
     }
 
-    /// The same with what the values of the settings of `experiment` need: commands (`path` is the variable PATH),
-    /// files, libraries and kernel settings.
+    /// The same with what the values of the settings of `experiment` need: libraries and kernel settings.
     #[must_use]
-    pub fn with_settings(mut self, experiment: &Experiment, path: &str) -> Facts {
+    pub fn with_settings(mut self, experiment: &Experiment) -> Facts {
         for setting in &experiment.settings {
-            for needs in setting.needs_of.values() {
-                let (there, away): (Vec<&String>, Vec<&String>) =
-                    needs.commands.iter().partition(|name| on_path(name, path));
-                self.commands.extend(there.into_iter().cloned());
-                let away = away
-                    .into_iter()
-                    .filter_map(|name| Some((name.clone(), in_system(name)?)));
-                self.elsewhere.extend(away);
-                let there = needs.files.iter().filter(|file| Path::new(file).exists());
-                self.files.extend(there.cloned());
-            }
             let values = setting.values.iter();
             let preloaded = values.flat_map(|value| preload::named(&setting.env_with(value)));
             self.absent_libraries.extend(preload::absent(preloaded));
@@ -200,7 +188,8 @@ impl Facts {
             let preloaded = || {
                 subject
                     .environments()
-                    .find_map(|env| self.lacks_library(env))
+                    .find_map(|env| self.absent_library(env))
+                    .map(|name| preload::why_absent(&name))
             };
             return Some((reason.or_else(preloaded)?, self.remedy(&subject.needs)));
         };
@@ -212,14 +201,21 @@ impl Facts {
         })
     }
 
-    /// Why what `env` preloads would be left out; `None`: it is there, or only the loader can tell.
-    pub fn lacks_library(&self, env: &BTreeMap<String, String>) -> Option<String> {
-        let mut absent = preload::named(env).into_iter();
-        let name = absent.find(|name| self.absent_libraries.contains(name))?;
-        Some(match name.contains('/') {
-            true => format!("`{name}`, which LD_PRELOAD names, is not there"),
-            false => format!("`{name}`, which LD_PRELOAD names, is in no folder of the loader"),
-        })
+    /// The first library that `env` preloads and the loader would leave out; `None`: they are there, or only the
+    /// loader can tell.
+    pub fn absent_library(&self, env: &BTreeMap<String, String>) -> Option<String> {
+        let mut names = preload::named(env).into_iter();
+        names.find(|name| self.absent_libraries.contains(name))
+    }
+
+    /// The command that brings a library; empty where none is known.
+    pub fn library_remedy(&self, name: &str) -> String {
+        match preload::debian_package(name) {
+            Some(package) if self.distribution == "debian" => {
+                format!("apt-get install -y {package}")
+            }
+            _ => String::new(),
+        }
     }
 
     /// Why a subject that is built from more than its folder cannot be built here.

@@ -4,6 +4,7 @@ use prony_record::{Cell, NotRun};
 
 use super::facts::Facts;
 use crate::experiment::{Experiment, Setting};
+use crate::preload;
 use crate::subject::Subject;
 
 /// A value of a setting, as what is not run is called.
@@ -74,13 +75,9 @@ fn lacks(
     if let Some(found) = unwritable(setting, value, facts) {
         return Some(found);
     }
-    let needs = setting.needs_of.get(value).cloned().unwrap_or_default();
-    let library = || {
-        let env = with_libraries.then(|| setting.env_with(value))?;
-        facts.lacks_library(&env)
-    };
-    let reason = facts.why_missing(&needs).or_else(library)?;
-    Some((reason, facts.remedy(&needs)))
+    let env = with_libraries.then(|| setting.env_with(value))?;
+    let name = facts.absent_library(&env)?;
+    Some((preload::why_absent(&name), facts.library_remedy(&name)))
 }
 
 /// A value of a kernel setting that may not be written and is another one now.

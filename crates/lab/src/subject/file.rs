@@ -385,7 +385,7 @@ fn name_of(
 }
 
 fn read_needs(mut table: Fields<'_, '_>, p: &mut Problems) -> Needs {
-    let mut needs = needs::read_common(&mut table, p);
+    let mut needs = needs::read(&mut table, p);
     let original = table.table("original", "original = {…}", p);
     needs.original = original.and_then(|mut table| {
         let read = repository::repository(&mut table, p);

@@ -1,4 +1,4 @@
-//! What a machine must have for a subject, or for the value of a setting. Pure.
+//! What a machine must have for a subject. Pure.
 //!
 //! Not for: whether it is there ([`crate::plan::Facts`]).
 
@@ -10,9 +10,8 @@ use super::originals;
 use super::repository::Repository;
 use crate::diagnosis::Diagnosis;
 use crate::experiment::fields::{Fields, Problems};
-use crate::experiment::words::short;
 
-/// `[needs]` of a subject, or what `needs_of` has for a value of a setting.
+/// `[needs]` of a subject.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Needs {
     /// Commands that must be on PATH, or absolute paths of programs.
@@ -36,23 +35,8 @@ impl Needs {
     }
 }
 
-/// Reads what `needs_of` has for a value: nothing of what users have built, and no capabilities.
-pub(crate) fn read_of_value(mut table: Fields<'_, '_>, p: &mut Problems) -> Needs {
-    let needs = read_common(&mut table, p);
-    let of_originals = needs.of_originals();
-    for file in of_originals {
-        let message = format!(
-            "`{{originals}}/{}` is what a subject needs, not a value",
-            short(file)
-        );
-        p.note(Diagnosis::new(table.span_of("files"), message));
-    }
-    table.finish(&[], p);
-    needs
-}
-
-/// Reads what a subject and a value say alike.
-pub(super) fn read_common(table: &mut Fields<'_, '_>, p: &mut Problems) -> Needs {
+/// Reads them, but for the original and the capabilities.
+pub(super) fn read(table: &mut Fields<'_, '_>, p: &mut Problems) -> Needs {
     let mut needs = Needs::default();
     let commands = table.texts("commands", p).unwrap_or_default();
     let files = table.texts("files", p).unwrap_or_default();

@@ -279,6 +279,34 @@ fn a_kernel_setting_that_may_not_be_written_leaves_out_its_other_values() {
     );
 }
 
+#[test]
+fn a_library_that_is_nowhere_is_named_with_the_command_that_brings_it() {
+    let text = "subject = [{ ref = './a' }]
+        workload = [{ work = 'start', count = 5 }]
+        [[setting]]
+        name = 'allocator'
+        values = ['std', 'mimalloc']
+        env_of = { mimalloc = { LD_PRELOAD = 'libmimalloc.so.2' } }";
+    let (experiment, subjects) = read(text);
+    let planned = |absent: &[&str], distribution: &str| {
+        let mut facts = machine(&subjects);
+        facts.absent_libraries = absent.iter().map(|name| (*name).to_owned()).collect();
+        facts.distribution = distribution.to_owned();
+        plan(&experiment, &subjects, &facts, &Options::default()).unwrap()
+    };
+    assert_eq!(ids(&planned(&["other.so"], "debian")).len(), 2);
+    let without = planned(&["libmimalloc.so.2"], "debian");
+    assert_eq!(ids(&without), ["test/a start n=5 allocator=std"]);
+    let [gone] = without.not_run.as_slice() else {
+        panic!("{:?}", without.not_run);
+    };
+    assert_eq!(gone.what, "allocator=mimalloc");
+    assert!(gone.reason.contains("`libmimalloc.so.2`"), "{gone:?}");
+    assert_eq!(gone.remedy, "apt-get install -y libmimalloc2.0");
+    let elsewhere = planned(&["libmimalloc.so.2"], "fedora");
+    assert_eq!(elsewhere.not_run[0].remedy, "");
+}
+
 proptest! {
     /// Whatever the sizes and settings: every cell once, each of a subject that does the
     /// work, with exactly the settings that concern it, and each block runs all.
