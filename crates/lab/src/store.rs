@@ -574,14 +574,17 @@ mod tests {
         let of_run = |line: &str| {
             let (call, rest) = line.split_once(' ')?.1.trim_start().split_once('(')?;
             let path = rest.split_once('<')?.1.split_once('>')?.0;
-            let name = path.rsplit('/').next()?.to_owned();
+            // What is written beside a file has its name, with a dot before it and the process behind it.
+            let process = format!(".{}", path.split("prony-store-").nth(1)?.split('-').next()?);
+            let name = path.rsplit('/').next()?.trim_start_matches('.');
+            let name = name.strip_suffix(&process).unwrap_or(name);
             let is_ours =
                 name.starts_with("trials") || name.starts_with("b00") || name == layout::HISTOGRAMS;
             is_ours.then(|| format!("{call} {name}"))
         };
         let seen: Vec<String> = calls.lines().filter_map(of_run).collect();
         let trial = ["write trials.jsonl", "fdatasync trials.jsonl"];
-        let histogram = ["write b00.new", "fdatasync b00.new", "fsync histograms"];
+        let histogram = ["write b00.json", "fdatasync b00.json", "fsync histograms"];
         assert_eq!(
             seen,
             [&histogram[..], &trial[..], &trial[..]].concat(),
