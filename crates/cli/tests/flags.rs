@@ -6,7 +6,6 @@ mod common;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
@@ -894,14 +893,29 @@ fn report_prints_figures_and_pictures_and_run_prints_the_same_figures() {
 
     every_export_has_the_trial(&folder, &json(&again));
     every_file_carries_its_schema(&folder.join("out"));
-    fs::remove_file(folder.join("out/document.md")).expect("it was there");
-    symlink("/dev/full", folder.join("out/document.md")).expect("a link");
-    let said = text(&ended(&folder, 1, &["report", "out"]).stderr);
+    no_room_for_a_document_leaves_the_one_before(&folder);
+    a_newer_run_is_refused(&folder);
+}
+
+/// As on a disk that is full: no file may get longer than 0 bytes.
+fn no_room_for_a_document_leaves_the_one_before(folder: &Path) {
+    let before = fs::read(folder.join("out/document.md")).expect("it");
+    let output = Command::new("sh")
+        .args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh"])
+        .args([PRONY, "report", "out"])
+        .current_dir(folder)
+        .output()
+        .expect("a shell");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(
-        said.contains("cannot write out/document.md: No space left"),
+        said.contains("cannot write out/") && said.contains("File too large"),
         "{said}"
     );
-    a_newer_run_is_refused(&folder);
+    assert_eq!(
+        fs::read(folder.join("out/document.md")).expect("it"),
+        before
+    );
 }
 
 /// The one trial of the run in each format of other programs, with the rate that the summary has.

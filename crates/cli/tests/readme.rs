@@ -292,7 +292,7 @@ fn its_commands_run() {
 }
 
 /// Programs in blocks of `docs` that are not `prony`, with what runs them.
-const OTHERS: [(&str, &str); 7] = [
+const OTHERS: [(&str, &str); 9] = [
     (
         "cargo",
         "./test builds lua54 by it, and tests/host the program that they start",
@@ -302,6 +302,8 @@ const OTHERS: [(&str, &str); 7] = [
         "builds truth/responder.c, which the truth's own tests do",
     ),
     ("./responder", "its own head says what it takes"),
+    (".ci/run", "what CI runs"),
+    ("sudo", "the same as an ordinary user without namespaces"),
     ("wrk", "shown beside prony load"),
     ("wrk2", "shown beside prony load"),
     ("pip", "python/test installs the wheel"),
