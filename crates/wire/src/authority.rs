@@ -101,10 +101,9 @@ fn is_name(mut host: &[u8]) -> bool {
     if host.is_empty() {
         return false;
     }
-    while let [byte, rest @ ..] = host {
-        host = match (byte, rest) {
-            (b'%', [high, low, rest @ ..]) if is_hex(*high) && is_hex(*low) => rest,
-            (byte, rest) if is_name_byte(*byte) => rest,
+    while let Some(at) = host.iter().position(|&byte| !is_name_byte(byte)) {
+        host = match &host[at..] {
+            [b'%', high, low, rest @ ..] if is_hex(*high) && is_hex(*low) => rest,
             _ => return false,
         };
     }
@@ -133,11 +132,20 @@ const fn is_hex(byte: u8) -> bool {
     byte.is_ascii_hexdigit()
 }
 
-/// `unreserved` and `sub-delims` of RFC 3986.
+/// `unreserved` and `sub-delims` of RFC 3986, looked up, as every request's authority is checked.
 const fn is_name_byte(byte: u8) -> bool {
-    matches!(byte,
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~'
-        | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=')
+    const NAME_BYTES: [bool; 256] = {
+        let mut table = [false; 256];
+        let bytes =
+            b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~!$&'()*+,;=";
+        let mut at = 0;
+        while at < bytes.len() {
+            table[bytes[at] as usize] = true;
+            at += 1;
+        }
+        table
+    };
+    NAME_BYTES[byte as usize]
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use prony_findings::{Code, Finding, Records, Severity, Value, Verdict, findings,
 use prony_record::{
     Canary, CanaryPair, Cell, CheckLevel, CheckResult, CoreUse, Cores, Exit, Isolation, LatencyNs,
     LoadReport, Outcome, Phase, Plan, PlannedSubject, PlannedWorkload, ProcessRecord, Role, Slices,
-    ThreadCpu, ThreadRecord, Trial,
+    ThreadCpu, ThreadRecord, Trial, Visit,
 };
 
 pub const SECOND: u64 = 1_000_000_000;
@@ -386,6 +386,37 @@ fn p005_more_in_flight_than_there_are_cannot_be() {
     let mean = |ns: f64| found(reported(move |load| load.latency_ns.mean = ns));
     only(Code::P005, Severity::Invalid, &mean(1_021_000.0));
     none(&mean(1_019_000.0));
+}
+
+/// Each of five visits may begin with requests that had waited for a pause of the machine, and end with others.
+#[test]
+fn p005_the_edges_of_visits_were_those_of_one_window() {
+    let in_visits = |visits: usize, mean: f64, drained: u64| {
+        found(move |trial| {
+            let load = trial.load.as_mut().expect("a report");
+            (load.latency_ns.mean, load.latency_ns.max) = (mean, 4 * SECOND);
+            load.counts.drained = drained;
+            trial.visits = vec![Visit::default(); visits];
+        })
+    };
+    // 500 × 4 s / 10 s = 200 connections, and 2 % of 100.
+    none(&in_visits(5, 3_019_000.0, 500));
+    only(
+        Code::P005,
+        Severity::Invalid,
+        &in_visits(5, 3_021_000.0, 500),
+    );
+    // What turns of the warm-up left is no more than that.
+    only(
+        Code::P005,
+        Severity::Invalid,
+        &in_visits(5, 3_021_000.0, 5_000),
+    );
+    only(
+        Code::P005,
+        Severity::Invalid,
+        &in_visits(0, 1_421_000.0, 500),
+    );
 }
 
 /// Connections, rate and mean latency as wrk printed them in published runs that do not add up.

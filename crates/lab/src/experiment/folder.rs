@@ -57,6 +57,7 @@ pub fn read(mut table: Fields<'_, '_>, kind: &Kind<'_>, p: &mut Problems) -> Opt
         threads: None,
         args,
         env,
+        commands: Vec::new(),
         capabilities: Vec::new(),
         endpoints: None,
         ready: None,

@@ -303,6 +303,7 @@ fn read_subject(
         threads: table.whole("threads", THREADS, p).map(|n| n as u32),
         args: args.iter().map(|arg| arg.get_ref().clone()).collect(),
         env,
+        commands: texts(table.texts("commands", p).unwrap_or_default()),
         capabilities: server::capabilities(&mut table, p),
         endpoints: server::endpoints(&mut table, p),
         ready: table

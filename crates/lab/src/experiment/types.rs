@@ -174,6 +174,8 @@ pub struct SubjectEntry {
     pub args: Vec<String>,
     /// Added to its environment.
     pub env: BTreeMap<String, String>,
+    /// Commands that must be on PATH beside those that its file, or its command's first word, names.
+    pub commands: Vec<String>,
     /// Capabilities that it keeps beside those that its file names.
     pub capabilities: Vec<String>,
     /// Paths that it answers; `None`: as its file says, or all.

@@ -143,6 +143,7 @@ pub fn refuse_for(from: &Option<From>, table: &Fields<'_, '_>, p: &mut Problems)
                 "stop",
                 "works",
                 "output",
+                "commands",
                 "capabilities",
             ],
             "cannot go with `url`: Prony does not start that server",

@@ -231,8 +231,10 @@ fn with_entry(mut subject: Subject, entry: &SubjectEntry) -> Subject {
         subject.name = name.get_ref().clone();
     }
     subject.threads = entry.threads.or(subject.threads);
+    let needs = &mut subject.needs;
+    needs.commands.extend(entry.commands.iter().cloned());
     let more = entry.capabilities.iter().cloned();
-    subject.needs.capabilities.extend(more);
+    needs.capabilities.extend(more);
     if !entry.works.is_empty() {
         // A command that is said to do works is a program, any other a server.
         subject.program = Some(Program {

@@ -120,6 +120,13 @@ fn what_is_no_capability_is_said_and_an_experiments_are_added() {
 }
 
 #[test]
+fn what_a_script_calls_failed_as_a_trial_where_it_was_missing() {
+    let text = "subject = [{ cmd = 'sh nginx.sh {port}', commands = ['nginx'] }]";
+    let subjects = load_all(&experiment(text, Path::new("/srv")), &root()).unwrap();
+    assert_eq!(subjects[0].needs.commands, ["sh", "nginx"]);
+}
+
+#[test]
 fn a_folder_may_lie_beside_the_experiment() {
     let experiment = experiment(
         "subject = [{ ref = '../subjects/rust/axum' }]",

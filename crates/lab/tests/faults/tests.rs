@@ -11,7 +11,7 @@ use prony_lab::build::{CommandSpec, Finished, Launcher};
 use prony_lab::launch::Wanted;
 use prony_lab::store::Stored;
 use prony_lab::supervise::SupervisedLauncher;
-use prony_record::{CheckResult, Exit, Outcome, Phase, ProcessRecord, Role, Trial};
+use prony_record::{Arrival, CheckResult, Exit, Outcome, Phase, ProcessRecord, Role, Trial};
 
 use crate::fixture::{
     FALLBACK, Fixture, Isolation, Missing, NAMESPACES, good, of, plan, subject, wait_line,
@@ -436,10 +436,18 @@ fn faults_are_recorded_and_the_run_goes_on(isolation: Isolation) {
 
 fn death_in_the_window_is_recorded_with_what_was_measured(isolation: Isolation) {
     let fixture = Fixture::new(isolation);
-    // Dies in the window on any machine on which it answers 350 to 50,000 pings a second.
+    // A thousand pings a second, so that the thousandth is one second after the first: far from the beginning and the end
+    // of the window, also where the supervisor is told late that it began, or a busy machine answers a third of them.
     let subjects = vec![subject("dies", &[("DIES_AFTER", "1000")]), good()];
     let mut plan = plan(subjects, 1, 3_000);
     plan.warmup_ns = 20_000_000;
+    let rate = 1_000.0;
+    plan.workloads[0].arrival = Arrival::Constant {
+        rates_per_s: vec![rate],
+    };
+    for cell in &mut plan.cells {
+        cell.rate_per_s = Some(rate);
+    }
     let run = fixture.run(&plan, &[]);
     let trial = only(&run, "dies");
     let (phase, reason) = failure(trial);

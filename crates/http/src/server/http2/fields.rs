@@ -27,7 +27,7 @@ impl From<Error> for HeadFault {
 /// Reads the fields of one head, in their order.
 pub(super) struct FieldReader<'a> {
     incoming: &'a mut Incoming,
-    limits: Limits,
+    limits: &'a Limits,
     method: Option<Method>,
     has_scheme: bool,
     has_path: bool,
@@ -43,7 +43,7 @@ pub(super) struct FieldReader<'a> {
 
 impl<'a> FieldReader<'a> {
     /// For a head that goes into `incoming`, which is cleared.
-    pub(super) fn new(incoming: &'a mut Incoming, limits: Limits) -> FieldReader<'a> {
+    pub(super) fn new(incoming: &'a mut Incoming, limits: &'a Limits) -> FieldReader<'a> {
         incoming.headers.clear();
         incoming.target.clear();
         incoming.expects_continue = false;
@@ -178,7 +178,7 @@ impl<'a> FieldReader<'a> {
             return Err(HeadFault::Malformed);
         }
         self.hosts.finish(!self.has_authority)?;
-        check_target(&method, &self.incoming.target, &self.limits)?;
+        check_target(&method, &self.incoming.target, self.limits)?;
         if ends && self.length.is_some_and(|length| length > 0) {
             return Err(HeadFault::Malformed);
         }
@@ -219,7 +219,7 @@ mod tests {
             target_bytes_max: 20,
             ..Limits::for_requests()
         };
-        let mut reader = FieldReader::new(&mut incoming, limits);
+        let mut reader = FieldReader::new(&mut incoming, &limits);
         for (name, value) in fields {
             reader.field(name.as_bytes(), value.as_bytes());
         }

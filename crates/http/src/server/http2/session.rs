@@ -462,7 +462,7 @@ impl Http2Session {
 
     fn open(&mut self, place: usize, id: u32, block: &[u8], ends: bool) -> SessionResult {
         let options = &self.shared.options;
-        let limits = options.limits;
+        let limits = &options.limits;
         let Some(exchange) = self.exchanges[place].as_mut() else {
             return Ok(SessionEvent::More);
         };
