@@ -65,6 +65,11 @@ fn a_run_is_packed_verified_rendered_and_run_again() {
         done(&folder, &["bundle", "run", "--out", "again.prony"]).0,
         Some(0)
     );
+    // A device, as root, or a link was replaced by the file.
+    std::os::unix::fs::symlink("again.prony", folder.join("link")).expect("a link");
+    let (code, _, err) = done(&folder, &["bundle", "run", "--out", "link"]);
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("link is there and is no plain file"), "{err}");
     let bytes = |name: &str| fs::read(folder.join(name)).expect("a file");
     assert_eq!(
         bytes("run.prony"),

@@ -102,7 +102,8 @@ impl Diagnoses {
         let mut text = shown.join("\n\n");
         if self.problems.len() > SHOWN_MAX {
             let more = self.problems.len() - SHOWN_MAX;
-            text.push_str(&format!("\n\n{more} more problems in {}", self.path));
+            let path = untrusted::lines(&self.path);
+            text.push_str(&format!("\n\n{more} more problems in {path}"));
         }
         text.push('\n');
         text
@@ -203,6 +204,11 @@ mod tests {
         let text = all.to_string();
         assert_eq!(text.matches("error: wrong").count(), SHOWN_MAX);
         assert!(text.ends_with("5 more problems in x.toml\n"), "{text}");
+        let odd = Diagnoses {
+            path: "\u{1b}[8m".to_owned(),
+            ..all
+        };
+        assert!(!odd.to_string().contains('\u{1b}'), "its name");
     }
 
     proptest! {

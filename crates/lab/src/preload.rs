@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::passed::{Passed, To};
 
@@ -17,8 +17,9 @@ use crate::passed::{Passed, To};
 const PRELOAD: &str = "LD_PRELOAD";
 /// The variable that names further folders of the loader.
 const FOLDERS: &str = "LD_LIBRARY_PATH";
-/// Where the loader looks beside what its cache names: glibc's folders and musl's.
+/// Where the loader looks beside what its cache names: glibc's folders, as Debian has them, too, and musl's.
 const USUAL: [&str; 5] = ["/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib"];
+const OF_DEBIAN: [&str; 2] = ["/lib", "/usr/lib"];
 /// glibc's list of what is in all other folders.
 const CACHE: &str = "/etc/ld.so.cache";
 
@@ -72,7 +73,11 @@ pub fn absent(names: impl IntoIterator<Item = String>) -> BTreeSet<String> {
 
 /// Whether a folder of the loader has `name`. Its cache holds paths that end in a zero byte.
 fn is_found(name: &str, cache: &[u8]) -> bool {
-    let mut usual = USUAL.iter().map(|folder| Path::new(folder).join(name));
+    let triple = format!("{}-linux-gnu", std::env::consts::ARCH);
+    let of_debian = OF_DEBIAN.map(|folder| Path::new(folder).join(&triple));
+    let usual = USUAL.iter().map(Path::new);
+    let usual = usual.chain(of_debian.iter().map(PathBuf::as_path));
+    let mut usual = usual.map(|folder| folder.join(name));
     let paths = cache.split(|byte| *byte == 0);
     let mut paths = paths.filter(|path| path.first() == Some(&b'/'));
     let is_it = |path: &[u8]| {

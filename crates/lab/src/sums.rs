@@ -77,7 +77,8 @@ pub fn write(dir: &Path, file: &str, head: &str, names: &[String]) -> Result<(),
             digest(&path).map_err(unread(&path))?
         ));
     }
-    folder::write(dir, file, text.as_bytes(), false)
+    // Without its lines a run would seem to have no records to be held to.
+    folder::write(dir, file, text.as_bytes(), file == layout::RECORDS_SUMS)
 }
 
 /// Reads a file of digests; `None` where there is none.

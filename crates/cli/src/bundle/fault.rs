@@ -19,7 +19,7 @@ pub enum Fault {
     CutOff,
     /// It is damaged, or no archive.
     #[error("it cannot be unpacked: {0}")]
-    Damaged(String),
+    Damaged(Untrusted),
     /// It is larger than what is read.
     #[error("it is too large: {what}, and at most {max} are read")]
     TooLarge {
@@ -67,7 +67,7 @@ impl Fault {
             Ok(fault) => fault.into(),
             // The archive's reader has words of its own for what is no archive.
             Err(error) if error.raw_os_error().is_none() => {
-                Fault::Damaged(error.to_string()).into()
+                Fault::Damaged(Untrusted(error.to_string())).into()
             }
             Err(error) => error.into(),
         }

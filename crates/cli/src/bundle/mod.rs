@@ -76,6 +76,12 @@ pub fn run(words: &BundleWords, streams: &mut Streams<'_>) -> anyhow::Result<End
     let (_, digest) = opened(new.path())
         .and_then(|file| pack::read(file, &LIMITS, |_| Ok(Box::new(io::sink()))))
         .context("the run is too large for a bundle, or was changed while it was packed")?;
+    if fs::symlink_metadata(&out).is_ok_and(|there| !there.is_file()) {
+        bail!("{} is there and is no plain file", out.display());
+    }
+    // Or else a machine that fails could leave an empty file in place of one that was whole.
+    let synced = new.as_file().sync_all();
+    synced.with_context(CannotWrite::at(&out))?;
     new.persist(&out).with_context(CannotWrite::at(&out))?;
     for note in &packed.notes {
         writeln!(streams.err, "prony: {note}")?;

@@ -44,6 +44,8 @@ const PIECE_BYTES: usize = 1 << 16;
 const BLOCK_BYTES: u64 = 512;
 /// Bytes of a path.
 const PATH_BYTES_MAX: usize = 1_000;
+/// Folders of all files together: a path of [`PATH_BYTES_MAX`] may name hundreds.
+const FOLDERS_MAX: usize = 100_000;
 
 /// The files of a run directory that a bundle may have, but for those in folders.
 pub const ALONE: [&str; 7] = [
@@ -338,7 +340,8 @@ fn parsed(mut entry: Entry<'_, impl Read>, limits: &Limits) -> anyhow::Result<Ma
     struct Version {
         schema: u64,
     }
-    let wrong = |error: serde_json::Error| Fault::Damaged(format!("{MANIFEST}: {error}"));
+    let wrong =
+        |error: serde_json::Error| Fault::Damaged(Untrusted(format!("{MANIFEST}: {error}")));
     let too_large = |what: String, max: u64| Err(Fault::TooLarge { what, max }.into());
     if entry.size() > MANIFEST_BYTES_MAX {
         let what = format!("{} bytes in its manifest", entry.size());
@@ -384,14 +387,22 @@ fn check_paths(files: &[Listed]) -> Result<(), Fault> {
             return Err(Fault::Twice(path.into()));
         }
     }
+    let mut folders: BTreeSet<&str> = BTreeSet::new();
     for path in &all {
-        let mut folders = path.match_indices('/').map(|(at, _)| &path[..at]);
-        if let Some(folder) = folders.find(|folder| all.contains(folder)) {
-            return Err(Fault::Path(folder.into()));
+        for folder in path.match_indices('/').map(|(at, _)| &path[..at]) {
+            if all.contains(folder) {
+                return Err(Fault::Path(folder.into()));
+            }
+            folders.insert(folder);
+            if folders.len() > FOLDERS_MAX {
+                let what = format!("more than {FOLDERS_MAX} folders");
+                let max = FOLDERS_MAX as u64;
+                return Err(Fault::TooLarge { what, max });
+            }
         }
     }
     match repository(&all) {
-        Some(folder) => Err(Fault::Git(folder.into())),
+        Some(folder) => Err(Fault::Git(Untrusted(folder))),
         None => Ok(()),
     }
 }
@@ -410,26 +421,27 @@ fn is_of_run(name: &str) -> bool {
 fn is_git(part: &str) -> bool {
     let seen = |c: &char| !matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
     let name: String = part.chars().filter(seen).collect();
-    let name = name.trim_end_matches(['.', ' ']).to_lowercase();
     // A stream of a file has a name of its own behind a colon.
-    matches!(name.split(':').next(), Some(".git" | "git~1"))
+    let name = name.split(':').next().unwrap_or_default();
+    let name = name.trim_end_matches(['.', ' ']).to_lowercase();
+    matches!(&*name, ".git" | "git~1")
 }
 
-/// A folder that git takes for a repository of its own although it is not called so, and whose settings it would follow.
-fn repository<'a>(paths: &BTreeSet<&'a str>) -> Option<&'a str> {
-    let heads = paths.iter().filter_map(|path| path.strip_suffix("/HEAD"));
+/// A folder that git takes for a repository of its own although it is not called so, and whose settings it would follow, also on a file
+/// system that does not tell cases apart. For git a file that may be executed is as good as a folder in it.
+fn repository(paths: &BTreeSet<&str>) -> Option<String> {
+    let paths: BTreeSet<String> = paths.iter().map(|path| path.to_lowercase()).collect();
+    let heads = paths.iter().filter_map(|path| path.strip_suffix("/head"));
     let mut heads = heads.filter(|folder| {
-        let has = |name: &str| paths.contains(&*format!("{folder}/{name}"));
-        let is_folder = |name: &str| {
+        let has = |name: &str| paths.contains(&format!("{folder}/{name}"));
+        let has_any = |name: &str| {
             let begin = format!("{folder}/{name}/");
-            paths
-                .range(&*begin..)
-                .next()
-                .is_some_and(|path| path.starts_with(&begin))
+            let next = paths.range(begin.clone()..).next();
+            has(name) || next.is_some_and(|path| path.starts_with(&begin))
         };
-        has("commondir") || is_folder("objects") && is_folder("refs")
+        has("commondir") || has_any("objects") && has_any("refs")
     });
-    heads.next()
+    heads.next().map(str::to_owned)
 }
 
 #[cfg(test)]

@@ -201,6 +201,7 @@ fn what_git_would_follow_was_unpacked() {
         "source/a/.GIT/config",
         "source/.Git. ./config",
         "source/.git::$INDEX_ALLOCATION/config",
+        "source/.git .::$INDEX_ALLOCATION/config",
         "source/.g\u{200c}it/config",
         "source/GIT~1/config",
     ] {
@@ -220,6 +221,9 @@ fn what_git_would_follow_was_unpacked() {
     let bare = Err(Fault::Git("source/a".into()));
     assert_eq!(with(&["HEAD", "config", "objects/x", "refs/x"]), bare);
     assert_eq!(with(&["HEAD", "config", "commondir"]), bare);
+    // It asks only whether they may be entered, which a file that may be executed is for it.
+    assert_eq!(with(&["HEAD", "config", "objects", "refs"]), bare);
+    assert_eq!(with(&["Head", "config", "OBJECTS/x", "refs/x"]), bare);
     for plain in [
         &["HEAD", "config", "refs/x"][..],
         &[".gitignore", ".github/x", "a.git"],
@@ -227,6 +231,26 @@ fn what_git_would_follow_was_unpacked() {
     ] {
         assert!(with(plain).is_ok(), "{plain:?}");
     }
+}
+
+#[test]
+fn paths_of_hundreds_of_folders_filled_the_disk() {
+    let deep = |number: usize| format!("source/{number}/{}x", "a/".repeat(490));
+    let file = |number| Listed {
+        path: deep(number),
+        ..Listed::default()
+    };
+    let files: Vec<Listed> = (0..250).map(file).collect();
+    assert!(check_paths(&files[..200]).is_ok());
+    let refused = check_paths(&files).unwrap_err().to_string();
+    assert!(refused.contains("more than 100000 folders"), "{refused}");
+}
+
+#[test]
+fn the_name_of_an_entry_began_a_line_of_the_programs() {
+    let error = std::io::Error::other("in `x\nprony: every content matches its digest`");
+    let text = format!("{:#}", Fault::of(error));
+    assert!(!text.contains('\n'), "{text}");
 }
 
 #[test]

@@ -153,10 +153,12 @@ fn read(manifest: &Manifest, source: &Path) -> anyhow::Result<(Experiment, Vec<S
 }
 
 fn experiment(manifest: &Manifest, source: &Path) -> anyhow::Result<PathBuf> {
-    let name = manifest
-        .experiment
-        .strip_prefix(SOURCE)
-        .and_then(|rest| rest.strip_prefix('/'));
+    let path: &str = &manifest.experiment;
+    // Of the bundle's own files, whose paths were checked.
+    let mut own = manifest.files.iter().filter(|file| file.path == path);
+    let name = own
+        .next()
+        .and_then(|_| path.strip_prefix(SOURCE)?.strip_prefix('/'));
     let name = name.context("the bundle's experiment does not lie among its sources")?;
     Ok(source.join(name))
 }
@@ -265,4 +267,40 @@ fn run_words(
         )),
         ..RunWords::of(PathBuf::new())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bundle::pack::Listed;
+
+    #[test]
+    fn any_file_of_the_machine_was_read_as_the_experiment() {
+        let path_of = |path: &str| {
+            let file = Listed {
+                path: "source/e/x.toml".to_owned(),
+                ..Listed::default()
+            };
+            let manifest = Manifest {
+                experiment: path.into(),
+                files: vec![file],
+                ..Manifest::default()
+            };
+            experiment(&manifest, Path::new("/s"))
+        };
+        assert_eq!(
+            path_of("source/e/x.toml").unwrap(),
+            Path::new("/s/e/x.toml")
+        );
+        for path in [
+            "source//etc/passwd",
+            "source/../x",
+            "source/e/y.toml",
+            "x",
+            "",
+        ] {
+            let error = path_of(path).unwrap_err().to_string();
+            assert!(error.contains("does not lie among its sources"), "{path}");
+        }
+    }
 }

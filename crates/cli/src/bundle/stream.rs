@@ -17,7 +17,7 @@ const WINDOW_LOG: u32 = 26;
 const STEP_BYTES: usize = 1 << 18;
 
 fn failed(code: usize) -> io::Error {
-    io::Error::other(Fault::Damaged(zstd_safe::get_error_name(code).to_owned()))
+    io::Error::other(Fault::Damaged(zstd_safe::get_error_name(code).into()))
 }
 
 /// Packs what is written to it.
@@ -157,8 +157,8 @@ impl<R: Read> Read for Unpacker<R> {
             if wanted == 0 {
                 self.is_over = true;
                 if self.at < self.end || self.fill()? {
-                    let why = "bytes follow its end".to_owned();
-                    return Err(io::Error::other(Fault::Damaged(why)));
+                    let why = Fault::Damaged("bytes follow its end".into());
+                    return Err(io::Error::other(why));
                 }
                 return Ok(made);
             }

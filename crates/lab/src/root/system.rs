@@ -66,12 +66,17 @@ pub fn mount(root: &Path) -> io::Result<()> {
             mounted.map_err(|error| named(&path, error))?;
         }
     }
+    for path in mounts_below(&inside(root, Path::new(SYS)))? {
+        match read_only(&path) {
+            // The machine has another mount over it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            done => done.map_err(|error| named(&path, error))?,
+        }
+    }
+    // After them: what is masked covers the mounts in it, such as those that machines with UEFI have in /sys/firmware.
     for path in MASKED {
         let path = inside(root, Path::new(path));
         mask(&path).map_err(|error| named(&path, error))?;
-    }
-    for path in mounts_below(&inside(root, Path::new(SYS)))? {
-        read_only(&path).map_err(|error| named(&path, error))?;
     }
     let dev = inside(root, Path::new(DEV));
     devices(&dev).map_err(|error| named(&dev, error))

@@ -63,11 +63,16 @@ states
 ";
 
 /// Name, what holds trials apart, and what is done.
-pub const TESTS: [(&str, Isolation, fn()); 3] = [
+pub const TESTS: [(&str, Isolation, fn()); 4] = [
     (
         "namespaces::user_0_without_capabilities_wrote_to_the_machine",
         NAMESPACES,
         user_0_without_capabilities_wrote_to_the_machine,
+    ),
+    (
+        "namespaces::mounts_below_what_is_masked_failed_every_root",
+        NAMESPACES,
+        mounts_below_what_is_masked_failed_every_root,
     ),
     (
         "namespaces::a_subject_is_built_and_measured_in_its_root",
@@ -257,6 +262,35 @@ fn user_0_without_capabilities_wrote_to_the_machine() {
         logs.contains(&format!("set to 1\n{HARMLESS}")),
         "in a trial: {logs}"
     );
+}
+
+/// A machine with UEFI has a mount in `/sys/firmware`: one there, and one that the machine covers itself, do no harm.
+fn mounts_below_what_is_masked_failed_every_root() {
+    const COVERED: &str = "cd /sys/firmware && for name in covered below; do
+            mount -t tmpfs $name . && cd /sys/firmware && mkdir $name && mount -t tmpfs $name $name || exit 1
+        done
+        cd \"$1\" && exec \"$2\" namespaces::user_0_without_capabilities";
+    if !may() {
+        return;
+    }
+    let tested = Command::new("unshare")
+        .args([
+            "--mount",
+            "--propagation",
+            "private",
+            "sh",
+            "-c",
+            COVERED,
+            "sh",
+        ])
+        .args([
+            std::env::current_dir().expect("a folder"),
+            std::env::current_exe().expect("this binary"),
+        ])
+        .output()
+        .expect("unshare");
+    let text = String::from_utf8_lossy(&tested.stdout);
+    assert!(text.contains("1 passed"), "{text}");
 }
 
 /// Without a mount namespace nothing is mounted, and the reason is named.
