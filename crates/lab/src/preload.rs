@@ -50,8 +50,13 @@ pub fn named(env: &BTreeMap<String, String>) -> Vec<String> {
     let text = env.get(PRELOAD).map_or("", String::as_str);
     let is_known = |name: &&str| !name.is_empty() && !name.contains(['{', '$']);
     let names = text.split([' ', ':']).filter(is_known);
-    let names = names.filter(|name| name.starts_with('/') || !env.contains_key(FOLDERS));
+    let names = names.filter(|name| name.starts_with('/') || !names_folders(env));
     names.map(str::to_owned).collect()
+}
+
+/// Whether `env` has the loader look in further folders.
+pub fn names_folders(env: &BTreeMap<String, String>) -> bool {
+    env.contains_key(FOLDERS)
 }
 
 /// Those of `names` that the loader would not find.

@@ -1,5 +1,7 @@
 //! Values of settings that this machine cannot have: each is named once, however many cells it takes with it. Pure.
 
+use std::iter;
+
 use prony_record::{Cell, NotRun};
 
 use super::facts::Facts;
@@ -20,6 +22,10 @@ pub fn missing(
     facts: &Facts,
 ) -> Vec<NotRun> {
     let mut gone: Vec<NotRun> = Vec::new();
+    let environments = experiment.settings.iter();
+    let mut environments =
+        environments.flat_map(|of| iter::once(&of.env).chain(of.env_of.values()));
+    let has_own_folders = environments.any(preload::names_folders);
     for setting in &experiment.settings {
         let name = setting.name.get_ref();
         for cell in cells {
@@ -31,10 +37,9 @@ pub fn missing(
                 continue;
             }
             let has_value = |cell: &&Cell| cell.settings.get(name) == Some(value);
-            let is_here = cells
-                .iter()
-                .filter(has_value)
-                .all(|cell| is_on_machine(cell, subjects, facts));
+            let mut with_value = cells.iter().filter(has_value);
+            let is_here =
+                !has_own_folders && with_value.all(|cell| has_usual_folders(cell, subjects, facts));
             if let Some((reason, remedy)) = lacks(setting, value, is_here, facts) {
                 gone.push(NotRun {
                     what,
@@ -56,12 +61,13 @@ pub fn is_among(cell: &Cell, not_run: &[NotRun]) -> bool {
     })
 }
 
-/// Whether the subject of a cell is not in a root file system, which has, or has not, libraries of its own.
-fn is_on_machine(cell: &Cell, subjects: &[Subject], facts: &Facts) -> bool {
+/// Whether the loader of a cell's subject looks where it always does: not in a root file system, nor in folders that the
+/// subject's environment names.
+fn has_usual_folders(cell: &Cell, subjects: &[Subject], facts: &Facts) -> bool {
     let mut own = subjects.iter().filter(|subject| subject.id == cell.subject);
     own.all(|subject| {
         let lacks = facts.why_missing(&subject.needs).is_some();
-        subject.root_if(lacks).is_none()
+        subject.root_if(lacks).is_none() && !subject.environments().any(preload::names_folders)
     })
 }
 

@@ -287,13 +287,14 @@ fn a_library_that_is_nowhere_is_named_with_the_command_that_brings_it() {
         name = 'allocator'
         values = ['std', 'mimalloc']
         env_of = { mimalloc = { LD_PRELOAD = 'libmimalloc.so.2' } }";
-    let (experiment, subjects) = read(text);
-    let planned = |absent: &[&str], distribution: &str| {
-        let mut facts = machine(&subjects);
+    let (experiment, mut subjects) = read(text);
+    let planned_of = |subjects: &[Subject], absent: &[&str], distribution: &str| {
+        let mut facts = machine(subjects);
         facts.absent_libraries = absent.iter().map(|name| (*name).to_owned()).collect();
         facts.distribution = distribution.to_owned();
-        plan(&experiment, &subjects, &facts, &Options::default()).unwrap()
+        plan(&experiment, subjects, &facts, &Options::default()).unwrap()
     };
+    let planned = |absent: &[&str], distribution| planned_of(&subjects, absent, distribution);
     assert_eq!(ids(&planned(&["other.so"], "debian")).len(), 2);
     let without = planned(&["libmimalloc.so.2"], "debian");
     assert_eq!(ids(&without), ["test/a start n=5 allocator=std"]);
@@ -305,6 +306,11 @@ fn a_library_that_is_nowhere_is_named_with_the_command_that_brings_it() {
     assert_eq!(gone.remedy, "apt-get install -y libmimalloc2.0");
     let elsewhere = planned(&["libmimalloc.so.2"], "fedora");
     assert_eq!(elsewhere.not_run[0].remedy, "");
+    // In a folder that the subject names, only the loader finds it.
+    let folders = ("LD_LIBRARY_PATH".to_owned(), "/opt/lib".to_owned());
+    subjects[0].env.extend([folders]);
+    let found = planned_of(&subjects, &["libmimalloc.so.2"], "debian");
+    assert_eq!(ids(&found).len(), 2);
 }
 
 proptest! {
