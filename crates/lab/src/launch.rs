@@ -100,6 +100,11 @@ pub const SERVER_PORT: u16 = 8080;
 /// How many ports, from that one on, are kept for servers there.
 pub const SERVER_PORTS: u16 = 256;
 
+/// A capability that harms nobody, and which every process has that Prony as root starts outside of a root file system.
+/// The kernel lets nobody look into a process that has a capability which they do not have: without it `/proc/PID/root` of
+/// one outside leads user 0 out of a root file system in the same trial, to the machine's own.
+pub const OUTSIDE: CapabilitySet = CapabilitySet::BLOCK_SUSPEND;
+
 /// Capabilities that the first process of a namespace needs to furnish it.
 const FURNISHING: CapabilitySet = CapabilitySet::SYS_ADMIN.union(CapabilitySet::NET_ADMIN);
 
@@ -334,12 +339,17 @@ pub fn by_fork(command: &mut Command) {
     unsafe { command.pre_exec(die_with_parent) };
 }
 
-/// Lets `command` be started, by `fork`, without the capabilities of the caller but for `kept`, and without a way
-/// to others: programs that the file system gives more (set-user-ID, file capabilities) have no more either.
+/// Lets `command` be started, by `fork`, without the capabilities of the caller but for `kept`, and [`OUTSIDE`] where it is
+/// not `rooted`, and without a way to others: programs that the file system gives more (set-user-ID, file capabilities) have
+/// no more either.
 ///
 /// For whatever is not Prony's own. Run by root, it is still root and may use root's files; it may no longer use
 /// those of others, other processes, devices, mounts or networks.
-pub fn without_capabilities(command: &mut Command, kept: CapabilitySet) {
+pub fn without_capabilities(command: &mut Command, kept: CapabilitySet, rooted: bool) {
+    let kept = match rooted {
+        true => kept - OUTSIDE,
+        false => kept | OUTSIDE,
+    };
     // SAFETY: the closure makes system calls only, through rustix, which calls them directly, allocates nothing
     // and takes no lock: sound between fork and exec.
     unsafe { command.pre_exec(move || Ok(keep_only(kept)?)) };
@@ -430,8 +440,8 @@ pub fn who_runs_what() -> String {
     let mine =
         rustix::thread::capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.permitted);
     match (user.is_root(), mine.is_empty()) {
-        (true, false) => "Prony and its generator as root; subjects and builds as root without capabilities, but for those \
-                          that a subject declares".to_owned(),
+        (true, false) => "Prony and its generator as root; subjects and builds as root without capabilities, but for \
+                          block_suspend and those that a subject declares".to_owned(),
         (true, true) => "all as root without capabilities".to_owned(),
         (false, false) => format!("Prony as user {user} with capabilities; subjects and builds without them", user = user.as_raw()),
         (false, true) => format!("all as user {}", user.as_raw()),

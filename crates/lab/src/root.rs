@@ -21,6 +21,8 @@ use rustix::mount::{MountFlags, MountPropagationFlags};
 use rustix::thread::CapabilitySet;
 use serde::{Deserialize, Serialize};
 
+use crate::launch;
+
 /// Where a home folder is in it: the one of the caller is outside.
 pub const HOME: &str = "/tmp";
 /// Folders in memory.
@@ -41,7 +43,7 @@ pub struct Rooted {
 
 /// Whether this process may mount and enter one.
 pub fn allowed() -> bool {
-    let needed = CapabilitySet::SYS_ADMIN | CapabilitySet::SYS_CHROOT;
+    let needed = CapabilitySet::SYS_ADMIN | CapabilitySet::SYS_CHROOT | launch::OUTSIDE;
     let own = rustix::thread::capabilities(None);
     own.is_ok_and(|sets| sets.effective.contains(needed))
 }

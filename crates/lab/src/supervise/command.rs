@@ -161,6 +161,7 @@ fn start(order: &CommandOrder, alone: bool) -> io::Result<u32> {
     launch::without_capabilities(
         &mut command,
         launch::capabilities_named(&order.capabilities),
+        root.is_some(),
     );
     Ok(launch::start(&mut command)?.id())
 }

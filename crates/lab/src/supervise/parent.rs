@@ -27,6 +27,7 @@ pub fn run(order: &ProgramOrder, output: &mut impl Write) -> io::Result<ExitCode
     launch::without_capabilities(
         &mut command,
         launch::capabilities_named(&order.capabilities),
+        launch::root_of(&order.root).is_some(),
     );
     let start = clock::monotonic();
     let pid = match command.spawn() {

@@ -18,6 +18,7 @@ use prony_record::{
 };
 use prony_runtime::services::{Context, Failure, Service};
 use rustix::process::Signal;
+use rustix::thread::CapabilitySet;
 
 use super::context::{Halt, TrialContext};
 use super::log::Log;
@@ -384,7 +385,7 @@ impl Driver {
         command
             .args(wrk::arguments(spec, seconds, &script, &url))
             .stdin(Stdio::null());
-        launch::without_capabilities(&mut command, launch::capabilities_named(&[]));
+        launch::without_capabilities(&mut command, CapabilitySet::empty(), false);
         let (child, lines) = started(command, &log, &order.cores.generator)?;
         Ok(Driver {
             pid: child.id(),

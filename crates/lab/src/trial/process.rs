@@ -322,7 +322,8 @@ impl Participant {
             Path::new(&self.resolved.root),
             Path::new(&self.resolved.dir),
         );
-        let placed = launch::place(&mut command, launch::root_of(root), dir);
+        let root = launch::root_of(root);
+        let placed = launch::place(&mut command, root, dir);
         placed.map_err(Halt::io("its folder cannot be entered"))?;
         let errors = log.writer().map_err(Halt::io("a log cannot be shared"))?;
         command.stdout(output).stderr(errors);
@@ -331,7 +332,7 @@ impl Participant {
             command.env("TERM", TERMINAL_KIND);
         }
         let kept = launch::capabilities_named(&self.resolved.capabilities);
-        launch::without_capabilities(&mut command, kept);
+        launch::without_capabilities(&mut command, kept, root.is_some());
         Ok((program.clone(), command))
     }
 }
@@ -569,7 +570,7 @@ impl Reader {
     ) -> io::Result<Reader> {
         let mut command = Command::new(READER);
         command.stdin(from).stdout(log.writer()?).stderr(errors);
-        launch::without_capabilities(&mut command, CapabilitySet::empty());
+        launch::without_capabilities(&mut command, CapabilitySet::empty(), false);
         let start = || launch::start(&mut command);
         let child = launch::on_cores(&participant.cores, start)??;
         let child = children.follow(child.id(), participant.role, READER_STOP_SIGNAL);

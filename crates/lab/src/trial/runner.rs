@@ -298,10 +298,11 @@ pub async fn translate(
         .stdout(output)
         .stderr(errors);
     let (root, dir) = (Path::new(&resolved.root), Path::new(&resolved.dir));
-    let placed = launch::place(&mut command, launch::root_of(root), dir);
+    let root = launch::root_of(root);
+    let placed = launch::place(&mut command, root, dir);
     placed.map_err(Halt::io("its folder cannot be entered"))?;
     let kept = launch::capabilities_named(&resolved.capabilities);
-    launch::without_capabilities(&mut command, kept);
+    launch::without_capabilities(&mut command, kept, root.is_some());
     let started = launch::start(&mut command);
     let process =
         started.map_err(|error| Halt::Failed(format!("`{program}` cannot be started: {error}")))?;

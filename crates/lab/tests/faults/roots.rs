@@ -63,11 +63,16 @@ states
 ";
 
 /// Name, what holds trials apart, and what is done.
-pub const TESTS: [(&str, Isolation, fn()); 4] = [
+pub const TESTS: [(&str, Isolation, fn()); 5] = [
     (
         "namespaces::user_0_without_capabilities_wrote_to_the_machine",
         NAMESPACES,
         user_0_without_capabilities_wrote_to_the_machine,
+    ),
+    (
+        "namespaces::a_process_outside_led_out_of_a_root",
+        NAMESPACES,
+        a_process_outside_led_out_of_a_root,
     ),
     (
         "namespaces::mounts_below_what_is_masked_failed_every_root",
@@ -255,13 +260,55 @@ fn user_0_without_capabilities_wrote_to_the_machine() {
         matches!(trials.as_slice(), [trial] if trial.outcome == Outcome::Measured),
         "{trials:#?}"
     );
-    let logs = std::fs::read_dir(fixture.dir().join("logs")).expect("logs");
-    let logs = logs.map(|entry| std::fs::read_to_string(entry.expect("a log").path()));
-    let logs: String = logs.map(|text| text.expect("text")).collect();
+    let logs = logs(&fixture);
     assert!(
         logs.contains(&format!("set to 1\n{HARMLESS}")),
         "in a trial: {logs}"
     );
+}
+
+/// `/proc/PID/root` of a backing without a root file system led a subject out of its own.
+fn a_process_outside_led_out_of_a_root() {
+    const SEARCH: &str = "for process in /proc/[0-9]*; do
+            test ! -e $process/root/etc/passwd || echo out by $process
+            test ! -e $process/root/marker || echo looked into one
+        done >&2; exec /bin/server __serve \"$1\"";
+    if !may() {
+        return;
+    }
+    let (fixture, subject) = fixture(NAMESPACES);
+    let ready = built(&fixture, &subject, NAMESPACES).expect("a build");
+    let mut planned = PlannedSubject {
+        id: "test/rooted".to_owned(),
+        source: subject.source.clone(),
+        start: ["/bin/sh", "-c", SEARCH, "sh", "{port}"]
+            .map(str::to_owned)
+            .to_vec(),
+        root_dir: ready.root_dir.clone(),
+        build_dir: ready.dir.clone(),
+        env: std::collections::BTreeMap::new(),
+        ..good()
+    };
+    planned.name = "rooted".to_owned();
+    let mut plan = plan(vec![planned], 1, 300);
+    let outside = PlannedSubject {
+        id: "test/outside".to_owned(),
+        ..good()
+    };
+    plan.cells[0].around.backings = vec![outside.id.clone()];
+    plan.backings.push(outside);
+    let run = fixture.run(&plan, &[]);
+    assert_eq!(of(&run, "rooted")[0].outcome, Outcome::Measured);
+    let logs = logs(&fixture);
+    assert!(logs.contains("looked into one\n"), "into itself: {logs}");
+    assert!(!logs.contains("out by"), "{logs}");
+}
+
+/// What all processes of the fixture's runs wrote.
+fn logs(fixture: &Fixture) -> String {
+    let logs = std::fs::read_dir(fixture.dir().join("logs")).expect("logs");
+    let logs = logs.map(|entry| std::fs::read_to_string(entry.expect("a log").path()));
+    logs.map(|text| text.expect("text")).collect()
 }
 
 /// A machine with UEFI has a mount in `/sys/firmware`: one there, and one that the machine covers itself, do no harm.
