@@ -50,7 +50,7 @@ use builds::{Built, not_run_line};
 pub use folder::next_free;
 use live::LivePage;
 use progress::Bar;
-use words::{OWNED, RunWords};
+use words::{CrossCheck, OWNED, RunWords};
 
 /// What a trial costs beside warm-up and window, for the estimate before a run:
 /// starting, verifying, stopping. During the run the estimate is of measured lengths.
@@ -137,7 +137,7 @@ fn measured(
         (Course::Chosen(notes), _) => planned.notes.extend(notes.iter().cloned()),
         _ => {}
     }
-    writeln!(streams.err, "{}", said_before(&planned).join("\n"))?;
+    writeln!(streams.err, "{}", said_before(words, &planned).join("\n"))?;
     let built = builds::build(planned, subjects, home, &offer, interrupted, streams)?;
     let Some(Built { plan, .. }) = &built else {
         writeln!(streams.err, "{INTERRUPTED_BUILDING}")?;
@@ -355,10 +355,13 @@ fn plan(
 
 /// What is said of a plan before anything is done: how much it is, for how long, what a reader must know of
 /// it, what is not run.
-fn said_before(plan: &Plan) -> Vec<String> {
+fn said_before(words: &RunWords, plan: &Plan) -> Vec<String> {
     let mut lines = vec![
         plan.title.to_string(),
-        format!("  {}", plan::estimate_line(plan, PER_TRIAL, beside(plan))),
+        format!(
+            "  {}",
+            plan::estimate_line(plan, PER_TRIAL, beside(words, plan))
+        ),
     ];
     let visits = plan::lines_on_visits(plan).into_iter();
     lines.extend(visits.map(|line| format!("  {line}")));
@@ -369,15 +372,16 @@ fn said_before(plan: &Plan) -> Vec<String> {
     lines
 }
 
-/// Whether the cells of the reference will be measured by wrk, too.
-fn wrk_is_there() -> bool {
-    env::var("PATH").is_ok_and(|path| plan::on_path("wrk", &path))
+/// Whether the cells of the reference are to be measured by wrk, too.
+fn is_cross_checked(words: &RunWords) -> bool {
+    words.cross_check != Some(CrossCheck::No)
 }
 
 /// What this machine does beside the trials that are measured.
-fn beside(plan: &Plan) -> Beside {
+fn beside(words: &RunWords, plan: &Plan) -> Beside {
+    let on_path = || env::var("PATH").is_ok_and(|path| plan::on_path("wrk", &path));
     Beside {
-        wrk: wrk_is_there(),
+        wrk: is_cross_checked(words) && on_path(),
         passes: means(plan).map_or(0, |means| means.passes().len() as u64),
     }
 }
@@ -404,20 +408,20 @@ fn dry(
         .map(|subject| subject.id.as_str())
         .collect();
     if words.json {
-        let trials = plan::trials(plan, beside(plan));
+        let trials = plan::trials(plan, beside(words, plan));
         let value = json!({
             "schema": DRY_SCHEMA,
             "trials": trials.measured,
             "trials_by_wrk": trials.by_wrk,
             "trials_to_profile": trials.profiled,
-            "estimate_ns": plan::estimate(plan, PER_TRIAL, beside(plan)).0,
+            "estimate_ns": plan::estimate(plan, PER_TRIAL, beside(words, plan)).0,
             "built_first": built,
             "plan": plan,
         });
         writeln!(streams.out, "{}", serde_json::to_string_pretty(&value)?)?;
         return Ok(Ending::Done);
     }
-    let mut lines = said_before(plan);
+    let mut lines = said_before(words, plan);
     let (window, warmup) = (Nanos(plan.duration_ns), Nanos(plan.warmup_ns));
     lines.push(format!(
         "  windows of {window} after {warmup} of warm-up; seed {}; reference: {}",
@@ -564,7 +568,9 @@ fn measure(
         prony: home.prony.clone(),
         wanted: offer.wanted,
         driver: crate::driver::chosen()?,
-        wrk: env::var_os("PATH").and_then(|path| Wrk::find(&path)),
+        wrk: env::var_os("PATH")
+            .filter(|_| is_cross_checked(words))
+            .and_then(|path| Wrk::find(&path)),
         profile: means(plan),
         interrupt: Interrupt::by_flag(Arc::clone(interrupted)),
     };

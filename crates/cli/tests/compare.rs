@@ -32,7 +32,10 @@ fn two_commands_in_turns_and_their_runs_beside_each_other() {
         .iter()
         .filter_map(|figure| figure["metric"].as_str())
         .collect();
-    assert_eq!(metrics, ["rate", "p50", "p99", "cpu_subject"]);
+    assert_eq!(
+        metrics,
+        ["rate", "p50", "p99", "cpu_subject", "memory_peak", "ready"]
+    );
     assert!(seen["figures"][0]["baseline"].as_f64().expect("a rate") > 0.0);
     assert_eq!(seen["gate"]["came_to"], "inconclusive");
     assert!(

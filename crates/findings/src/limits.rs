@@ -8,8 +8,8 @@ pub const SATURATED_OWN_SHARE: f64 = 0.5;
 pub const GENERATOR_SHARE: f64 = 0.20;
 /// P001: the same of what is only known to be at most so much.
 pub const GENERATOR_BOUND_SHARE: f64 = 0.50;
-/// P001: part of a cell's trials up to which it is a note: neither a median nor a mean over blocks is made by so few.
-pub const BOUND_BLOCKS_SHARE: f64 = 0.10;
+/// P001: part of a cell's trials up to which it is a note: a median is of none of these, and what they are off by is in the interval.
+pub const BOUND_BLOCKS_SHARE: f64 = 1.0 / 3.0;
 /// P003: closings an answer from which keep-alive is not honoured.
 pub const CLOSED_SHARE: f64 = 0.01;
 /// P003: closings an answer from which keep-alive is limited.

@@ -237,11 +237,16 @@ fn resolution(run: &Run, cells: &[CellFigures]) -> Vec<String> {
         .filter(|of| of.comparisons > 0)
         .filter_map(|of| Some((of.workload, of.detectable?, of.comparisons)))
         .collect();
-    said.extend(told.first().map(|(_, _, comparisons)| {
+    let most = told.iter().map(|(_, _, comparisons)| *comparisons).max();
+    said.extend(most.map(|comparisons| {
+        let up_to = match told.iter().all(|(_, _, own)| *own == comparisons) {
+            true => "",
+            false => "up to ",
+        };
         format!(
-            "This run tells rates apart that differ by at least {} (power 80 %, {} taken together).",
+            "This run tells rates apart that differ by at least {} (power 80 %, {up_to}{} of a workload taken together).",
             least(&told),
-            counted(*comparisons, "comparison"),
+            counted(comparisons, "comparison"),
         )
     }));
     let copies = cells.iter().filter(|c| c.is_copy);

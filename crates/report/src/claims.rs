@@ -1,17 +1,18 @@
 //! Claims: what one figure is against that of its baseline, how sure that is, and what may be said of it.
 //!
 //! Every ratio of a document is a [`RatioFigure`], made from pairs of values of the same blocks. When all are there,
-//! [`settle`] gives them their intervals: those of one metric hold together ([`prony_stats::simultaneous`]), so that no
-//! sentence says more than the numbers beside it. What cannot be used enters no claim; a figure that is a bound makes a
+//! [`settle`] gives them their intervals: those of a workload's rates hold together, and so do those of all other metrics of
+//! the run ([`prony_stats::simultaneous`]), so that no sentence says more than the numbers beside it. Each is as wide as the
+//! subject's cells of that workload, or of all where it has one in each, vary ([`prony_stats::moderated`]). What cannot be used enters no claim; a figure that is a bound makes a
 //! claim in one direction only; and where a copy of the baseline differs from it, nothing is claimed of that metric.
 //!
 //! Not for: sentences.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use prony_findings::Verdict;
 use prony_record::Plan;
-use prony_stats::{BLOCKS_INTERVAL_MIN, detectable, pooled_deviation, simultaneous};
+use prony_stats::{BLOCKS_INTERVAL_MIN, Variance, detectable_by, median, moderated, simultaneous};
 use serde::Serialize;
 
 use crate::clients::steps::Step;
@@ -26,48 +27,151 @@ const COPY_CONFIDENCE: f64 = 0.99;
 /// Gives every ratio of a document its interval and what may be said of it: see the top of this file.
 pub fn settle(cells: &mut [CellFigures], across: Option<&mut Across>, steps: Option<&mut [Step]>) {
     leave_out(cells);
-    let (mut of_programs, mut of_steps) = (Vec::new(), Vec::new());
-    if let Some(across) = across {
-        let effects = across.effects.iter_mut().map(|effect| &mut effect.ratio);
-        let efficiencies = across.efficiencies.iter_mut().map(|of| &mut of.ratio);
-        of_programs.extend(effects.chain(efficiencies));
-    }
-    if let Some(steps) = steps {
-        of_steps.extend(steps.iter_mut().map(|step| &mut step.ratio));
-    }
     let is_bound: BTreeMap<String, bool> = cells
         .iter()
         .map(|cell| (cell.cell.clone(), cell.verdict == Some(Verdict::Bound)))
         .collect();
-    let mut families: BTreeMap<&'static str, Family<'_>> = BTreeMap::new();
-    let rates = families.entry(Metric::RATE.key).or_default();
-    rates.claims.extend(of_programs);
-    rates.claims.extend(of_steps);
+    let mut claims: Vec<Claim<'_>> = Vec::new();
     for cell in cells {
         let own = is_bound[&cell.cell];
-        for (metric, ratio) in ratios(cell) {
-            let family = families.entry(metric.key).or_default();
-            let baseline = is_bound.get(&ratio.1.reference_cell);
-            let bounds = (own, baseline.copied().unwrap_or(false));
-            match ratio.0 {
-                true => family.copies.push(ratio.1),
-                false => {
-                    family.bounds.push((family.claims.len(), bounds));
-                    family.claims.push(ratio.1);
-                }
-            }
+        let (subject, workload) = (cell.subject.clone(), cell.workload.clone());
+        let is_copy = cell.is_copy;
+        claims.extend(ratios(cell).into_iter().map(|(metric, ratio)| Claim {
+            metric,
+            subject: subject.clone(),
+            workload: Some(workload.clone()),
+            is_copy,
+            bounds: (own, is_bound.get(&ratio.reference_cell) == Some(&true)),
+            ratio,
+        }));
+    }
+    let across = across.into_iter().flat_map(|across| {
+        let effects = across.effects.iter_mut().map(|effect| &mut effect.ratio);
+        let efficiencies = across.efficiencies.iter_mut().map(|of| &mut of.ratio);
+        effects.chain(efficiencies)
+    });
+    let steps = steps.into_iter().flatten().map(|step| &mut step.ratio);
+    claims.extend(across.chain(steps).map(Claim::of_several));
+    settle_claims(claims);
+}
+
+/// What one figure is against that of its baseline.
+struct Claim<'a> {
+    ratio: &'a mut RatioFigure,
+    metric: Metric,
+    subject: String,
+    /// `None` where several cells are compared with several.
+    workload: Option<String>,
+    /// That of a copy of the baseline: it is no claim, but what claims rest on.
+    is_copy: bool,
+    /// Whether the value and its baseline are bounds.
+    bounds: (bool, bool),
+}
+
+impl<'a> Claim<'a> {
+    fn of_several(ratio: &'a mut RatioFigure) -> Claim<'a> {
+        Claim {
+            ratio,
+            metric: Metric::RATE,
+            subject: String::new(),
+            workload: None,
+            is_copy: false,
+            bounds: (false, false),
         }
     }
-    for metric in Metric::claimed() {
-        if let Some(family) = families.remove(metric.key) {
-            family.settle(metric);
+
+    /// What it holds together with: the rates of its workload; of all else, everything in the run.
+    fn family(&self) -> Option<String> {
+        self.workload.clone().filter(|_| self.metric.is_rate())
+    }
+}
+
+fn settle_claims(mut claims: Vec<Claim<'_>>) {
+    moderate(&mut claims);
+    let copies = |claim: &&mut Claim<'_>| claim.is_copy;
+    let mut of_copies: BTreeMap<&str, usize> = BTreeMap::new();
+    for copy in claims.iter_mut().filter(copies) {
+        *of_copies.entry(copy.metric.key).or_default() += 1;
+    }
+    let mut differ = BTreeSet::new();
+    for copy in claims.iter_mut().filter(copies) {
+        let count = of_copies[copy.metric.key];
+        copy.ratio.at(1.0 - (1.0 - COPY_CONFIDENCE) / count as f64);
+        if matches!(copy.ratio.conclusion, "higher" | "lower") {
+            differ.insert(copy.metric.key);
+        }
+    }
+    let mut families: BTreeMap<Option<String>, usize> = BTreeMap::new();
+    claims.retain(|claim| !claim.is_copy);
+    for claim in claims.iter().filter(|claim| claim.ratio.is_interval()) {
+        *families.entry(claim.family()).or_default() += 1;
+    }
+    for claim in &mut claims {
+        let count = families.get(&claim.family()).copied().unwrap_or(0);
+        claim.ratio.at(simultaneous(count));
+        if differ.contains(claim.metric.key) {
+            claim.ratio.unclaim(BY_COPY);
+        }
+        if let Some(below) = claim.metric.bound_below {
+            let (own, baseline) = claim.bounds;
+            claim.ratio.bind(own, baseline, below);
         }
     }
 }
 
-/// All ratios of a cell, each with whether it is that of a copy of the baseline.
-fn ratios(cell: &mut CellFigures) -> Vec<(Metric, (bool, &mut RatioFigure))> {
-    let is_copy = cell.is_copy;
+/// How many ratios hold together: rates in the workload that has the most, and all others in the run.
+pub fn counts(cells: &[CellFigures]) -> (usize, usize) {
+    let (mut rates, mut others) = (BTreeMap::<&str, usize>::new(), 0);
+    for cell in cells.iter().filter(|cell| !cell.is_copy) {
+        let own = cell.ratio.iter().filter(|ratio| ratio.is_interval());
+        *rates.entry(&cell.workload).or_default() += own.count();
+        let client = cell.client.iter().filter_map(|of| of.cpu_ratio.as_ref());
+        let all = cell.ratios.values().chain(client);
+        others += all.filter(|ratio| ratio.is_interval()).count();
+    }
+    (rates.into_values().max().unwrap_or(0), others)
+}
+
+/// Comparisons of one subject, by their places.
+type Subjects<'a> = BTreeMap<&'a str, Vec<usize>>;
+
+/// Lets the variances of a subject's comparisons by one metric in one workload tell of each other; and those of all workloads in which each
+/// subject has only one.
+fn moderate(claims: &mut [Claim<'_>]) {
+    let mut workloads: BTreeMap<(&str, &str), Subjects<'_>> = BTreeMap::new();
+    for (at, claim) in claims.iter().enumerate() {
+        let is_own = claim.ratio.variance.is_some() && !claim.ratio.by_turns;
+        if let (Some(workload), true) = (&claim.workload, is_own) {
+            let subjects = workloads.entry((claim.metric.key, workload)).or_default();
+            subjects.entry(&claim.subject).or_default().push(at);
+        }
+    }
+    let mut groups: BTreeMap<(&str, &str), Subjects<'_>> = BTreeMap::new();
+    for ((metric, workload), subjects) in workloads {
+        let of_one = subjects.values().all(|of| of.len() < 2);
+        let group = groups.entry((metric, if of_one { "" } else { workload }));
+        let group = group.or_default();
+        for (subject, places) in subjects {
+            group.entry(subject).or_default().extend(places);
+        }
+    }
+    let mut settled: Vec<(usize, Variance)> = Vec::new();
+    for subjects in groups.values() {
+        let variance = |at: &usize| claims[*at].ratio.variance;
+        let own: Vec<Vec<Variance>> = subjects
+            .values()
+            .map(|of| of.iter().filter_map(variance).collect())
+            .collect();
+        let places = subjects.values().flatten().copied();
+        settled.extend(places.zip(moderated(&own).into_iter().flatten()));
+    }
+    for (at, variance) in settled {
+        claims[at].ratio.variance = Some(variance);
+    }
+}
+
+/// All ratios of a cell.
+fn ratios(cell: &mut CellFigures) -> Vec<(Metric, &mut RatioFigure)> {
     let rate = cell.ratio.iter_mut().map(|ratio| (Metric::RATE, ratio));
     let client = cell.client.as_mut().and_then(|c| c.cpu_ratio.as_mut());
     let client = client.into_iter().map(|ratio| (Metric::CPU, ratio));
@@ -77,10 +181,7 @@ fn ratios(cell: &mut CellFigures) -> Vec<(Metric, (bool, &mut RatioFigure))> {
     };
     let others = cell.ratios.iter_mut();
     let others = others.filter_map(|(key, ratio)| Some((metric(key)?, ratio)));
-    rate.chain(client)
-        .chain(others)
-        .map(|(metric, ratio)| (metric, (is_copy, ratio)))
-        .collect()
+    rate.chain(client).chain(others).collect()
 }
 
 /// What is invalid, or stands against what is, has no ratio.
@@ -102,43 +203,6 @@ fn leave_out(cells: &mut [CellFigures]) {
     }
 }
 
-/// All claims of one metric in a document.
-#[derive(Default)]
-struct Family<'a> {
-    claims: Vec<&'a mut RatioFigure>,
-    /// Place among these, and whether the value and its baseline are bounds.
-    bounds: Vec<(usize, (bool, bool))>,
-    /// Copies of baselines: these are no claims, but what the claims rest on.
-    copies: Vec<&'a mut RatioFigure>,
-}
-
-impl Family<'_> {
-    fn settle(mut self, metric: Metric) {
-        let of_copy = 1.0 - (1.0 - COPY_CONFIDENCE) / self.copies.len().max(1) as f64;
-        let mut copies_differ = false;
-        for copy in &mut self.copies {
-            copy.at(of_copy);
-            copies_differ |= matches!(copy.conclusion, "higher" | "lower");
-        }
-        let count = self
-            .claims
-            .iter()
-            .filter(|claim| claim.is_interval())
-            .count();
-        for claim in &mut self.claims {
-            claim.at(simultaneous(count));
-            if copies_differ {
-                claim.unclaim(BY_COPY);
-            }
-        }
-        if let Some(below) = metric.bound_below {
-            for (at, (own, baseline)) in self.bounds {
-                self.claims[at].bind(own, baseline, below);
-            }
-        }
-    }
-}
-
 /// What a run could have told of the rates of one workload.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Resolution {
@@ -146,33 +210,38 @@ pub struct Resolution {
     pub workload: String,
     /// Pairs of the comparisons that have the fewest.
     pub blocks: usize,
-    /// Comparisons of rates in the document, which hold together.
+    /// Comparisons of rates in the workload, which hold together.
     pub comparisons: usize,
-    /// Standard deviation of the paired logarithms, pooled over the workload's comparisons.
+    /// Standard deviation of the paired logarithms, over the workload's comparisons.
     pub deviation: f64,
+    /// What the middle one of these is known by, in degrees of freedom.
+    pub degrees: f64,
     /// The smallest difference that would be claimed in 80 % of such runs: 0.05 is 5 %. `None`: nothing is claimed.
     pub detectable: Option<f64>,
 }
 
-/// What the run could have told, by workload, in the plan's order.
+/// What the run could have told, by workload, in the plan's order; of ratios that are [settled](settle).
 pub fn resolutions(plan: &Plan, cells: &[CellFigures]) -> Vec<Resolution> {
-    let claims = cells.iter().filter(|c| !c.is_copy);
-    let intervals = claims.filter_map(|c| c.ratio.as_ref());
-    let comparisons = intervals.filter(|ratio| ratio.is_interval()).count();
     let of_workload = |name: &str| {
         let own = cells.iter().filter(|c| c.workload == name);
-        let own: Vec<&RatioFigure> = own.filter_map(|c| c.ratio.as_ref()).collect();
-        let pairs: Vec<Vec<(f64, f64)>> = own.iter().map(|ratio| ratio.pairs.clone()).collect();
-        let enough = own.iter().map(|ratio| ratio.blocks);
+        let all = own.clone().filter_map(|c| c.ratio.as_ref());
+        let claims = own.filter(|c| !c.is_copy).filter_map(|c| c.ratio.as_ref());
+        let comparisons = claims.filter(|ratio| ratio.is_interval()).count();
+        let enough = all.clone().map(|ratio| ratio.blocks);
         let blocks = enough.clone().filter(|n| *n >= BLOCKS_INTERVAL_MIN).min();
         let blocks = blocks.or(enough.max())?;
-        let deviation = pooled_deviation(&pairs)?;
+        let variances: Vec<Variance> = all.filter_map(|ratio| ratio.variance).collect();
+        let squares: f64 = variances.iter().map(|of| of.variance).sum();
+        let degrees = median(&variances.iter().map(|of| of.degrees).collect::<Vec<_>>())?;
+        let deviation = (squares / variances.len() as f64).sqrt();
+        let detectable = detectable_by(deviation, blocks, degrees, comparisons);
         Some(Resolution {
             workload: name.to_owned(),
             blocks,
             comparisons,
             deviation,
-            detectable: detectable(deviation, blocks, comparisons).map(|share| share.0),
+            degrees,
+            detectable: detectable.map(|share| share.0),
         })
     };
     let names = plan.workloads.iter().map(|workload| &*workload.name);
@@ -191,22 +260,25 @@ mod tests {
         RatioFigure::of("baseline", pairs.to_vec()).expect("pairs")
     }
 
-    fn settled(metric: Metric, ratios: &mut [RatioFigure], bounds: &[(usize, (bool, bool))]) {
-        let family = Family {
-            claims: ratios.iter_mut().collect(),
-            bounds: bounds.to_vec(),
-            copies: Vec::new(),
-        };
-        family.settle(metric);
+    /// Each of another subject.
+    fn settled(metric: Metric, ratios: &mut [RatioFigure], bounds: (bool, bool)) {
+        let claims = ratios.iter_mut().enumerate().map(|(at, ratio)| Claim {
+            metric,
+            subject: at.to_string(),
+            workload: Some("ping".to_owned()),
+            bounds,
+            ..Claim::of_several(ratio)
+        });
+        settle_claims(claims.collect());
     }
 
     #[test]
     fn twenty_intervals_hold_together_and_one_by_itself() {
         let mut one = [around(1.05, 0.02)];
-        settled(Metric::RATE, &mut one, &[]);
+        settled(Metric::RATE, &mut one, (false, false));
         assert_eq!(one[0].conclusion, "higher");
         let mut many = vec![around(1.05, 0.02); 20];
-        settled(Metric::RATE, &mut many, &[]);
+        settled(Metric::RATE, &mut many, (false, false));
         // The quantiles of Student's distribution with five degrees of freedom at 0.975 and at 1 - 0.05 / 40.
         let half = |of: &RatioFigure| libm::log(of.high / of.ratio);
         assert!((half(&many[0]) / half(&one[0]) - 5.604 / 2.571).abs() < 0.01);
@@ -215,8 +287,40 @@ mod tests {
         let pairs = vec![(1.0, 1.0); 5];
         let mut with_few = vec![RatioFigure::of("baseline", pairs).expect("pairs"); 20];
         with_few.push(around(1.05, 0.02));
-        settled(Metric::RATE, &mut with_few, &[]);
+        settled(Metric::RATE, &mut with_few, (false, false));
         assert_eq!(with_few[20], one[0]);
+    }
+
+    #[test]
+    fn rates_of_a_workload_are_a_family_and_all_else_of_the_run_another() {
+        let mut ratios = vec![around(1.05, 0.02); 8];
+        let claims = ratios.iter_mut().enumerate().map(|(at, ratio)| Claim {
+            metric: [Metric::RATE, Metric::P50][at / 4],
+            subject: at.to_string(),
+            workload: Some(["ping", "hello"][at % 2].to_owned()),
+            ..Claim::of_several(ratio)
+        });
+        settle_claims(claims.collect());
+        let half = |of: &RatioFigure| libm::log(of.high / of.ratio);
+        // Two rates in each workload; four medians in both. Student's quantiles at 1 - 0.05 / 4 and at 1 - 0.05 / 8.
+        assert!((half(&ratios[4]) / half(&ratios[0]) - 3.810 / 3.163).abs() < 0.01);
+        assert_eq!(half(&ratios[0]), half(&ratios[3]));
+        assert_eq!(half(&ratios[4]), half(&ratios[7]));
+    }
+
+    #[test]
+    fn a_subjects_other_sizes_tell_how_it_varies() {
+        let mut ratios = vec![around(1.05, 0.02); 4];
+        let claims = ratios.iter_mut().map(|ratio| Claim {
+            subject: "axum".to_owned(),
+            workload: Some("ping".to_owned()),
+            ..Claim::of_several(ratio)
+        });
+        settle_claims(claims.collect());
+        let mut apart = vec![around(1.05, 0.02); 4];
+        settled(Metric::RATE, &mut apart, (false, false));
+        let half = |of: &RatioFigure| libm::log(of.high / of.ratio);
+        assert!(half(&ratios[0]) < 0.8 * half(&apart[0]));
     }
 
     #[test]
@@ -247,7 +351,7 @@ mod tests {
     fn a_bound_is_claimed_in_one_direction_only() {
         let said = |metric, ratio, own, baseline| {
             let mut ratios = [around(ratio, 0.001)];
-            settled(metric, &mut ratios, &[(0, (own, baseline))]);
+            settled(metric, &mut ratios, (own, baseline));
             let [of] = ratios;
             (of.conclusion, of.bound, of.unclaimed)
         };
@@ -284,12 +388,11 @@ mod tests {
     fn a_copy_that_differs_takes_all_claims_of_its_metric_back() {
         let settled = |of_copy: f64| {
             let (mut claim, mut copy) = (around(2.0, 0.001), around(of_copy, 0.001));
-            let family = Family {
-                claims: vec![&mut claim],
-                bounds: Vec::new(),
-                copies: vec![&mut copy],
+            let of_copy = Claim {
+                is_copy: true,
+                ..Claim::of_several(&mut copy)
             };
-            family.settle(Metric::RATE);
+            settle_claims(vec![Claim::of_several(&mut claim), of_copy]);
             (claim.conclusion, claim.unclaimed, copy.conclusion)
         };
         assert_eq!(settled(1.0005), ("higher", "", "no-difference-shown"));

@@ -117,7 +117,7 @@ pub fn interleaved(run: &Run, baseline: &str, other: &str) -> Comparison {
                 .to_owned()
         }
         (true, false) => format!(
-            "{blocks} interleaved blocks; the intervals of a metric hold together with 95 %"
+            "{blocks} interleaved blocks; the intervals of a workload's rates hold together with 95 %, and so do all others"
         ),
         (false, false) if (blocks as usize) < BLOCKS_INTERVAL_MIN => format!(
             "{} {} too few to claim anything: it takes {BLOCKS_INTERVAL_MIN}",
@@ -332,6 +332,13 @@ impl Compared {
         matches!(self.conclusion, "higher" | "lower")
     }
 
+    /// How far the interval's nearer end is from no change, as a logarithm: what is sure of a claim.
+    fn sure(&self) -> f64 {
+        let distance = |of: f64| libm::log(of).abs();
+        let ends = self.interval.filter(|_| self.is_claimed());
+        ends.map_or(0.0, |(low, high)| distance(low).min(distance(high)))
+    }
+
     /// Larger end of the interval, as a distance from no change.
     fn farthest(&self) -> Option<f64> {
         let (low, high) = self.interval?;
@@ -348,20 +355,26 @@ impl Compared {
             let decimals = usize::from(part < 9.95);
             format!("{part:.decimals$}")
         };
-        // A ratio of at least 1.5 is 50 % more at least, and one of at most 0.5 is 50 % less at least.
-        let bound = match self.bound {
-            "" => "",
-            _ => "at least ",
+        let Some((low, high)) = self.interval else {
+            return format!("{} % {how} on {}", percent(self.ratio), self.place);
         };
-        let ends = self.interval.map_or_else(String::new, |(low, high)| {
-            let (near, far) = if is_higher { (low, high) } else { (high, low) };
-            format!(" (95 %: {} to {})", percent(near), percent(far))
-        });
-        format!(
-            "{bound}{} % {how} on {}{ends}",
-            percent(self.ratio),
-            self.place
-        )
+        let (near, far) = if is_higher { (low, high) } else { (high, low) };
+        match self.bound {
+            "" => format!(
+                "{} % {how} on {} (95 %: {} to {})",
+                percent(self.ratio),
+                self.place,
+                percent(near),
+                percent(far)
+            ),
+            // What a bound leaves open is how much more; how much there is at least is the nearer end.
+            _ => format!(
+                "at least {} % {how} on {} ({} % as measured, which is a bound)",
+                percent(near),
+                self.place,
+                percent(self.ratio)
+            ),
+        }
     }
 }
 
@@ -386,12 +399,7 @@ impl Comparison {
     /// The answer, in a sentence or two.
     pub fn sentence(&self) -> String {
         let mut claimed: Vec<&Compared> = self.figures.iter().filter(|f| f.is_claimed()).collect();
-        // What counts most first: rates, then by size.
-        let size = |of: &Compared| libm::log(of.ratio).abs();
-        claimed.sort_by(|a, b| {
-            let rate = (!a.of().is_rate()).cmp(&!b.of().is_rate());
-            rate.then(size(b).total_cmp(&size(a)))
-        });
+        claimed.sort_by(|a, b| b.sure().total_cmp(&a.sure()));
         let rest = self.figures.iter().filter(|f| !f.is_claimed());
         let within = rest.clone().filter_map(Compared::farthest).reduce(f64::max);
         // A figure without an interval (a bound, a figure that cannot be used) lies within nothing.
@@ -435,11 +443,13 @@ impl Comparison {
         )
     }
 
-    /// What comes of it against a limit: 0.05 is 5 % worse. A figure without an interval is inconclusive.
+    /// What comes of it against a limit: 0.05 is 5 % worse. A figure without an interval is inconclusive; memory and starting, which
+    /// each block measures once, fail it where they are surely worse, and leave it open to none.
     pub fn gate(&self, limit: f64) -> Gate {
         let of = |figure: &Compared| match figure.worse() {
             Some((least, _)) if least > limit => Gate::Failed,
             Some((_, most)) if most <= limit => Gate::Passed,
+            _ if figure.of().measured => Gate::Passed,
             _ => Gate::Inconclusive,
         };
         let all = self.figures.iter().map(of).max();

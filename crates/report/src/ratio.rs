@@ -5,8 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use prony_findings::Case;
-use prony_record::Trial;
-use prony_stats::{Comparison, Conclusion, compare, compare_at};
+use prony_record::{Trial, Visit};
+use prony_stats::{
+    BLOCKS_INTERVAL_MIN, CONFIDENCE, Comparison, Conclusion, TURNED_BLOCKS_MIN, Variance, compare,
+    compare_from, of_turns,
+};
 use serde::Serialize;
 
 use crate::figure::kind_name;
@@ -37,6 +40,12 @@ pub struct RatioFigure {
     /// What it was made from: `(value, baseline)` by block.
     #[serde(skip)]
     pub pairs: Vec<(f64, f64)>,
+    /// How much their logarithms vary: of these alone, or of what else tells it.
+    #[serde(skip)]
+    pub variance: Option<Variance>,
+    /// Whether that is of few blocks in turns ([`of_turns`]).
+    #[serde(skip)]
+    pub by_turns: bool,
 }
 
 /// Why nothing is claimed: a figure is a bound, which does not settle it.
@@ -59,6 +68,8 @@ impl RatioFigure {
             conclusion: "",
             bound: "",
             unclaimed: "",
+            variance: Variance::of(&pairs),
+            by_turns: false,
             pairs,
         };
         figure.take(&compared);
@@ -78,7 +89,12 @@ impl RatioFigure {
 
     /// Its interval and conclusion at another confidence.
     pub fn at(&mut self, confidence: f64) {
-        if let Some(compared) = compare_at(&self.pairs, confidence) {
+        let least = match self.by_turns {
+            true => TURNED_BLOCKS_MIN,
+            false => BLOCKS_INTERVAL_MIN,
+        };
+        let compared = compare_from(least, &self.pairs, confidence, self.variance);
+        if let Some(compared) = compared {
             self.take(&compared);
         }
     }
@@ -123,15 +139,42 @@ pub fn paired(
     )
 }
 
-/// The rate of `case` over that of `baseline`.
+/// The rate of `case` over that of `baseline`. A quick run's few blocks have an interval where they are measured in turns.
 pub fn rates(baseline: &Case<'_>, case: &Case<'_>) -> Option<RatioFigure> {
     let apart = measured_apart(baseline, case);
     let own = case.rates().into_iter();
-    paired(
+    let mut ratio = paired(
         baseline,
         own.filter(|(block, _)| !apart.contains(block)),
         baseline.rates(),
-    )
+    )?;
+    if case.records.plan.quick && ratio.blocks < BLOCKS_INTERVAL_MIN {
+        let turns: Vec<Vec<f64>> = turns(baseline, case).collect();
+        let variance = of_turns(&turns).filter(|_| turns.len() == ratio.blocks);
+        if variance.is_some() {
+            (ratio.variance, ratio.by_turns) = (variance, true);
+            ratio.at(CONFIDENCE);
+        }
+    }
+    Some(ratio)
+}
+
+/// Of each block in which both were visited, the logarithms of the ratios of its rounds. What a round's visits have in
+/// common is in none.
+pub fn turns(baseline: &Case<'_>, case: &Case<'_>) -> impl Iterator<Item = Vec<f64>> {
+    let rates = |trial: &Trial| -> Vec<f64> {
+        let rate = |visit: &Visit| visit.completed as f64 / visit.window_ns.max(1) as f64;
+        trial.visits.iter().map(rate).collect()
+    };
+    case.measured().filter_map(move |trial| {
+        let mut theirs = baseline.measured();
+        let theirs = rates(theirs.find(|other| other.block == trial.block)?);
+        let own = rates(trial);
+        let both = own.iter().zip(&theirs);
+        let logs = both.filter(|(a, b)| **a > 0.0 && **b > 0.0);
+        let logs: Vec<f64> = logs.map(|(a, b)| libm::log(a / b)).collect();
+        (own.len() == theirs.len() && logs.len() >= 2).then_some(logs)
+    })
 }
 
 /// The blocks in which one was visited in turns and the other was not: a ratio of theirs would hold the difference of

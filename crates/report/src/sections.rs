@@ -7,6 +7,7 @@ use prony_stats::{median, sorted};
 use serde::Serialize;
 
 use crate::Run;
+use crate::claims;
 use crate::clients;
 use crate::figures::CellFigures;
 use crate::kinds::Kinds;
@@ -563,7 +564,7 @@ fn quoted(word: &str) -> String {
 }
 
 /// What this document cannot tell.
-pub fn limits(run: &Run) -> Vec<String> {
+pub fn limits(run: &Run, cells: &[CellFigures]) -> Vec<String> {
     let mut said = Vec::new();
     let kinds = Kinds::of(&run.plan);
     if kinds.programs {
@@ -583,11 +584,16 @@ pub fn limits(run: &Run) -> Vec<String> {
             run.environment.virtualisation
         ));
     }
-    said.push(
-        "Intervals hold for this machine and this day. Those of ratios of one kind (rate, p50, p99, CPU time) hold together; the \
-         one beside a single rate holds by itself."
-            .to_owned(),
-    );
+    let together = match claims::counts(cells) {
+        (0, 0) => String::new(),
+        (rates, others) => format!(
+            " Those of the ratios of a workload's rates (at most {rates}) hold together, and so do those of all other metrics of \
+             the run ({others}); the one beside a single rate holds by itself."
+        ),
+    };
+    said.push(format!(
+        "Intervals hold for this machine and this day.{together}"
+    ));
     said
 }
 

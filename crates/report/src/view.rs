@@ -124,7 +124,7 @@ pub fn compute(run: &Run) -> ComputedRun {
         not_run: sections::not_run(run, &cells),
         notes: notes.notes,
         repeat: sections::repeat(run),
-        limits: sections::limits(run),
+        limits: sections::limits(run, &cells),
         version: run.environment.prony_version.clone(),
     };
     ComputedRun {

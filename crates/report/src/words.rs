@@ -73,7 +73,12 @@ pub fn listed(names: &[String]) -> String {
 /// What may be said of figures of so many blocks.
 pub fn what_follows(run: &Run, blocks: usize) -> String {
     if blocks >= BLOCKS_INTERVAL_MIN {
-        return "what is said to differ does so with 95 % confidence, all comparisons of one kind taken together."
+        return "what is said to differ does so with 95 % confidence, all of a workload's rates taken together, and all other figures."
+            .to_owned();
+    }
+    if run.plan.quick && run.plan.visits.is_some() {
+        return "a quick look. Rates are ranked where they differ by more than their intervals, in which restarts are taken to differ as \
+                those of other servers did (6 %); all else is a first look."
             .to_owned();
     }
     let quick = if run.plan.quick { " (a quick run)" } else { "" };

@@ -330,6 +330,32 @@ fn in_turns(mut run: Run) -> Run {
     run
 }
 
+/// Two blocks of fresh processes ranked nobody.
+#[test]
+fn a_quick_run_in_turns_ranks_what_differs_by_much() {
+    let quick = render(&in_turns(fixture::quick()));
+    let said = quick.document_md.split("## ").nth(1).expect("an answer");
+    assert!(said.contains("a quick look. Rates are ranked"), "{said}");
+    let summary: serde_json::Value = serde_json::from_str(&quick.summary_json).expect("JSON");
+    let cells = summary["cells"].as_array().expect("cells");
+    let of = |name: &str| {
+        let cell = cells
+            .iter()
+            .find(|cell| cell["subject"] == name && cell["connections"] == 2);
+        cell.expect("its cell")["ratio"].clone()
+    };
+    assert_eq!(of("go/fasthttp")["conclusion"], "lower");
+    // Its turns do not differ at all: what is left is what restarts are taken to differ by.
+    let (low, high) = (
+        of("go/fasthttp")["low"].as_f64().expect("an end"),
+        of("go/fasthttp")["high"].as_f64().expect("an end"),
+    );
+    assert!(high / low > 1.2 && high / low < 1.6, "{low} {high}");
+    // Not in turns there is a range, and no claim.
+    let fresh = render(&fixture::quick());
+    assert!(fresh.document_md.contains("nobody is ranked"));
+}
+
 #[test]
 fn of_visits_nothing_rarer_than_p99_is_told_and_the_document_says_how_it_was_measured() {
     let seen = rendered("visits", &in_turns(fixture::full()));

@@ -4,9 +4,10 @@ mod fixture;
 
 use std::collections::BTreeMap;
 
+use prony_base::Nanos;
 use prony_record::{PlannedVisits, Visit};
 use prony_report::Run;
-use prony_report::pilot::pilot;
+use prony_report::pilot::{by_first_trials, pilot};
 use prony_stats::{WINDOWS, window_variance};
 
 fn of_pilot() -> Run {
@@ -51,6 +52,36 @@ fn unevenness_within_windows_makes_them_longer() {
     assert!(found.design.noise[0].within > 1e-5, "{found:?}");
     let spent = found.design.spend(1_800.0).expect("half an hour");
     assert!(spent.window_s > WINDOWS[0], "{spent:?}");
+}
+
+/// A pilot took more than half of a minute's budget.
+#[test]
+fn the_first_trial_of_each_server_tells_what_a_run_costs() {
+    let mut first = fixture::run(&fixture::four(), &[2, 400], 1);
+    for (trial, at) in first.trials.iter_mut().zip(0..) {
+        trial.started_unix_ms = 7_500 * at;
+    }
+    let planned = of_pilot().plan;
+    let told = |run: &Run| by_first_trials(run, &planned, Nanos::from_secs(1));
+    let found = told(&first).expect("servers that are compared");
+    // Eight trials, each 7.5 s after the one before, with windows of two seconds; a second of warm-up is beside these.
+    let cost = found.design.cost;
+    assert!(
+        (cost.beside_s - 8.0 * (7.5 - 2.0 + 1.0)).abs() < 1e-9,
+        "{cost:?}"
+    );
+    assert_eq!((cost.windows, found.design.comparisons), (8.0, 6));
+    // Even windows: what is left is what others differ by from start to start.
+    let [noise] = found.design.noise[..] else {
+        panic!("one workload: {found:?}")
+    };
+    assert!((noise.variance.sqrt() - 0.045).abs() < 1e-3, "{noise:?}");
+    let spent = found.design.spend(1_800.0).expect("half an hour");
+    let (least, most) = (spent.detectable.0, spent.detectable_max.0);
+    assert!(most > least && most < 2.0 * least, "{spent:?}");
+    // Of programs, and where nothing is compared, it tells nothing.
+    assert_eq!(told(&fixture::programs::runtime(1)), None);
+    assert_eq!(told(&fixture::run(&fixture::four()[..1], &[2], 1)), None);
 }
 
 /// Of each trial the ratio varies by both of its sides, and an uneven baseline makes every comparison uneven.

@@ -1,5 +1,6 @@
 //! One subject against the declared reference, block by block.
 
+use crate::moderated::Variance;
 use crate::quantile::sorted;
 use crate::special::t_quantile;
 use crate::summary::{Spread, SpreadKind, Warning, warnings};
@@ -46,11 +47,31 @@ pub fn simultaneous(count: usize) -> f64 {
     1.0 - (1.0 - CONFIDENCE) / count.max(1) as f64
 }
 
-/// Compares `(value, reference)` of the same blocks. From 6 pairs, and in one group, the
-/// spread is Student's t interval on the paired log ratios (which takes these as independent
-/// and about normal) of this confidence, and there is a conclusion; else it is their range and nothing is
-/// claimed. A pair with a value that is not finite and positive is left out. `None` without any.
+/// Compares `(value, reference)` of the same blocks: see [`compare_by`], with the pairs' own variance.
 pub fn compare_at(pairs: &[(f64, f64)], confidence: f64) -> Option<Comparison> {
+    compare_by(pairs, confidence, Variance::of(pairs))
+}
+
+/// Compares `(value, reference)` of the same blocks, where their logarithms have this variance. From 6 pairs the
+/// spread is Student's t interval on the paired log ratios (which takes these as independent
+/// and about normal) of this confidence, and there is a conclusion. Where the ratios stand in two groups, it
+/// reaches over both; and where one of these is above 1 and the other below, as with fewer pairs, it is their range and nothing is
+/// claimed. A pair with a value that is not finite and positive is left out. `None` without any.
+pub fn compare_by(
+    pairs: &[(f64, f64)],
+    confidence: f64,
+    variance: Option<Variance>,
+) -> Option<Comparison> {
+    compare_from(BLOCKS_INTERVAL_MIN, pairs, confidence, variance)
+}
+
+/// [`compare_by`], with an interval from so many pairs on: where the variance is known by more than these.
+pub fn compare_from(
+    least: usize,
+    pairs: &[(f64, f64)],
+    confidence: f64,
+    variance: Option<Variance>,
+) -> Option<Comparison> {
     let logs = logs(pairs);
     if logs.is_empty() {
         return None;
@@ -58,18 +79,22 @@ pub fn compare_at(pairs: &[(f64, f64)], confidence: f64) -> Option<Comparison> {
     let ratios: Vec<f64> = logs.iter().map(|&log| libm::exp(log)).collect();
     let warnings = warnings(pairs.len() - logs.len(), &ratios, BLOCKS_INTERVAL_MIN);
     let mean = logs.iter().sum::<f64>() / logs.len() as f64;
-    let half = if warnings.iter().any(Warning::forbids_interval) {
-        None
-    } else {
-        half_width(&logs, mean, confidence)
+    let range = (ratios[0], ratios[ratios.len() - 1]);
+    let modes = warnings.iter().find_map(Warning::modes);
+    let is_split = modes.is_some_and(|of| of.low < 1.0 && of.high > 1.0);
+    let half = match logs.len() < least || is_split {
+        true => None,
+        false => half_width(variance, logs.len(), confidence),
     };
-    let (kind, low, high) = match half {
-        Some(half) => (
-            SpreadKind::Interval,
-            libm::exp(mean - half),
-            libm::exp(mean + half),
-        ),
-        None => (SpreadKind::Range, ratios[0], ratios[ratios.len() - 1]),
+    let (kind, low, high) = match (half, modes) {
+        (None, _) => (SpreadKind::Range, range.0, range.1),
+        (Some(half), modes) => {
+            let (low, high) = (libm::exp(mean - half), libm::exp(mean + half));
+            match modes {
+                Some(_) => (SpreadKind::Interval, low.min(range.0), high.max(range.1)),
+                None => (SpreadKind::Interval, low, high),
+            }
+        }
     };
     Some(Comparison {
         blocks: logs.len(),
@@ -86,17 +111,15 @@ pub fn compare_at(pairs: &[(f64, f64)], confidence: f64) -> Option<Comparison> {
 
 /// The logarithms of the pairs' ratios, rising. Of what is not finite and positive the logarithm is not finite, and left
 /// out here.
-fn logs(pairs: &[(f64, f64)]) -> Vec<f64> {
+pub(crate) fn logs(pairs: &[(f64, f64)]) -> Vec<f64> {
     let log_ratio = |&(value, reference): &(f64, f64)| libm::log(value) - libm::log(reference);
     sorted(&pairs.iter().map(log_ratio).collect::<Vec<_>>())
 }
 
-/// Half the width of Student's interval of the mean of `logs`.
-fn half_width(logs: &[f64], mean: f64, confidence: f64) -> Option<f64> {
-    let degrees = (logs.len() - 1) as f64;
-    let squares: f64 = logs.iter().map(|log| (log - mean) * (log - mean)).sum();
-    let error = (squares / degrees / logs.len() as f64).sqrt();
-    Some(t_quantile(0.5 + confidence / 2.0, degrees)? * error)
+/// Half the width of Student's interval of the mean of `count` logarithms.
+fn half_width(variance: Option<Variance>, count: usize, confidence: f64) -> Option<f64> {
+    let Variance { variance, degrees } = variance?;
+    Some(t_quantile(0.5 + confidence / 2.0, degrees)? * (variance / count as f64).sqrt())
 }
 
 fn conclude(kind: SpreadKind, low: f64, high: f64) -> Conclusion {
@@ -158,11 +181,32 @@ mod tests {
     }
 
     #[test]
-    fn two_modes_claim_nothing() {
-        let pairs: Vec<_> = [0.8, 0.801, 0.802, 1.0, 1.001, 1.002]
-            .map(|r| (r, 1.0))
-            .into();
-        assert_eq!(compare(&pairs).unwrap().conclusion, Conclusion::NotClaimed);
+    fn two_groups_withhold_a_claim_only_on_both_sides_of_one() {
+        let of = |ratios: [f64; 6]| compare(&ratios.map(|r| (r, 1.0))).unwrap();
+        let both = of([0.8, 0.801, 0.802, 1.1, 1.101, 1.102]);
+        assert_eq!(both.conclusion, Conclusion::NotClaimed);
+        assert_eq!(both.spread.kind, SpreadKind::Range);
+        // A rate of 4.7 times as much, in two groups 3 % apart.
+        let one = of([4.69, 4.695, 4.69, 4.86, 4.87, 4.865]);
+        assert!(matches!(one.warnings[..], [Warning::TwoModes(_)]));
+        assert_eq!(one.conclusion, Conclusion::Higher);
+        assert!(one.spread.low.0 <= 4.69 && one.spread.high.0 >= 4.87);
+    }
+
+    #[test]
+    fn a_variance_that_is_known_better_makes_the_interval_narrower() {
+        let pairs = [0.98, 1.03, 1.0, 0.99, 1.02, 1.01].map(|r| (r, 1.0));
+        let own = Variance::of(&pairs).unwrap();
+        let width = |variance| {
+            let of = compare_by(&pairs, 0.95, Some(variance)).unwrap().spread;
+            libm::log(of.high.0 / of.low.0)
+        };
+        let better = Variance {
+            degrees: 20.0,
+            ..own
+        };
+        // Student's quantiles of 5 and of 20 degrees of freedom.
+        assert!((width(better) / width(own) - 2.0860 / 2.5706).abs() < 1e-3);
     }
 
     #[test]

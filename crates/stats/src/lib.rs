@@ -20,7 +20,8 @@
 //! - how a time is best spent on blocks and windows is said of a pilot ([`Design`]), and how long to warm up ([`settling`](settling()));
 //! - what was not interleaved is compared with the variance between sessions, and not at all without a
 //!   history of them ([`compare_sessions`], [`change_points`]);
-//! - where the values stand in two groups there is no interval ([`two_modes`]);
+//! - where the values stand in two groups there is no interval ([`two_modes`]), and that of a ratio reaches over both;
+//! - what a comparison's own blocks tell badly, how they vary, the subject's other ones tell better ([`moderated`](moderated()));
 //! - a far percentile needs separate slow periods ([`Tail`]);
 //! - the deviation over the seconds of one run is told as what it is, and has an interval only where
 //!   the seconds are not seen to go together ([`seconds`](seconds()));
@@ -44,6 +45,7 @@ mod budget;
 mod changes;
 mod compare;
 mod little;
+mod moderated;
 mod modes;
 mod over_seconds;
 mod power;
@@ -61,11 +63,14 @@ mod units;
 
 pub use budget::{Allocation, BlockCost, Design, PilotNoise, WINDOWS, window_variance};
 pub use changes::{CHANGE_SESSIONS_MIN, ChangePoint, change_points};
-pub use compare::{Comparison, Conclusion, compare, compare_at, simultaneous};
+pub use compare::{
+    Comparison, Conclusion, compare, compare_at, compare_by, compare_from, simultaneous,
+};
 pub use little::in_flight;
+pub use moderated::{TURNED_BLOCKS_MIN, Variance, moderated, of_turns};
 pub use modes::{TwoModes, two_modes};
 pub use over_seconds::{ratio_over_seconds, share_over_seconds};
-pub use power::{POWER, detectable, pooled_deviation};
+pub use power::{POWER, detectable, detectable_by, pooled_deviation};
 pub use quantile::{median, quantile, sorted};
 pub use scaling::{
     CURVATURE_MIN, Growth, HALF_WIDTH_MAX, RESOLUTION, SIZES_FACTOR_MIN, SIZES_MIN, Scaling,

@@ -33,10 +33,20 @@ pub fn pooled_deviation(comparisons: &[Vec<(f64, f64)>]) -> Option<f64> {
 /// have the standard deviation `deviation`: by the noncentral t distribution, so that the interval's own uncertainty is
 /// in it. `None` where nothing is claimed at all.
 pub fn detectable(deviation: f64, pairs: usize, comparisons: usize) -> Option<Share> {
+    let own = pairs.checked_sub(1)? as f64;
+    detectable_by(deviation, pairs, own, comparisons)
+}
+
+/// [`detectable`] where the deviation has so many degrees of freedom, as [`moderated`](crate::moderated()) ones do.
+pub fn detectable_by(
+    deviation: f64,
+    pairs: usize,
+    degrees: f64,
+    comparisons: usize,
+) -> Option<Share> {
     if pairs < BLOCKS_INTERVAL_MIN || !deviation.is_finite() || deviation < 0.0 {
         return None;
     }
-    let degrees = (pairs - 1) as f64;
     let limit = t_quantile(0.5 + simultaneous(comparisons) / 2.0, degrees)?;
     let (mut low, mut high) = (0.0, 4.0 * limit + 40.0);
     while high - low > 1e-9 * high {

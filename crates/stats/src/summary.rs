@@ -97,6 +97,13 @@ pub fn summarise<U: Quantity>(values: &[f64]) -> Option<Summary<U>> {
 }
 
 impl Warning {
+    pub(crate) fn modes(&self) -> Option<TwoModes> {
+        match self {
+            Warning::TwoModes(modes) => Some(*modes),
+            _ => None,
+        }
+    }
+
     pub(crate) fn forbids_interval(&self) -> bool {
         !matches!(self, Warning::LeftOut { .. })
     }

@@ -4,8 +4,9 @@
 
 use prony_base::Random;
 use prony_stats::{
-    Conclusion, POWER, Rate, SpreadKind, Summary, compare, compare_at, detectable, median,
-    normal_quantile, simultaneous, summarise, t_quantile,
+    Comparison, Conclusion, POWER, Rate, SpreadKind, Summary, Variance, compare, compare_at,
+    compare_by, detectable, median, moderated, normal_quantile, simultaneous, summarise,
+    t_quantile,
 };
 
 /// Standard deviation of the logarithm of a trial's rate.
@@ -146,6 +147,93 @@ fn of_equal_subjects_a_document_claims_a_difference_in_one_of_twenty_at_the_most
             assert!(
                 share <= 0.055 + slack(0.05, tries),
                 "{name}, {blocks} blocks: {share}"
+            );
+        }
+    }
+}
+
+/// All comparisons of a workload, in which each subject has so many cells and is as noisy as the reference or up to three times that.
+fn document(
+    world: World,
+    random: &mut Random,
+    blocks: usize,
+    cells: usize,
+    confidence: f64,
+) -> Vec<Vec<Comparison>> {
+    let of_cell = |random: &mut Random, noisier: f64| {
+        let trials = world(random, blocks, 2);
+        let mut pairs = pairs(&trials, 1, 0.1);
+        for (value, _) in &mut pairs {
+            *value *= libm::exp(noisier * NOISE * normal(random));
+        }
+        pairs
+    };
+    let pairs = [0.0, 0.0, 1.0, 2.0, 3.0].map(|noisier| {
+        let all = (0..cells).map(|_| of_cell(random, noisier));
+        all.collect::<Vec<_>>()
+    });
+    let own = pairs.each_ref().map(|of| {
+        let of = of.iter().filter_map(|pairs| Variance::of(pairs));
+        of.collect::<Vec<_>>()
+    });
+    let by = |(pairs, variance): (&Vec<(f64, f64)>, &Variance)| {
+        compare_by(pairs, confidence, Some(*variance)).expect("pairs")
+    };
+    let subjects = pairs.iter().zip(moderated(&own));
+    subjects
+        .map(|(pairs, variances)| pairs.iter().zip(&variances).map(by).collect())
+        .collect()
+}
+
+#[test]
+fn intervals_by_moderated_variances_hold_the_ratios_of_every_subject() {
+    let tries = prony_testkit::seeds(40, 2_000);
+    for (name, world) in WORLDS {
+        for (blocks, cells) in [(6, 2), (6, 6), (12, 4)] {
+            let mut random = Random::of(blocks as u64, name);
+            let (mut held, mut given) = ([0; 5], [0; 5]);
+            let mut any_missed = 0;
+            let mut widths = 0.0;
+            for _ in 0..tries {
+                let confidence = simultaneous(5 * cells);
+                let alone = document(world, &mut random, blocks, cells, 0.95);
+                let together = document(world, &mut random, blocks, cells, confidence);
+                let holds = |of: &Comparison| {
+                    let (low, high) = (of.spread.low.0, of.spread.high.0);
+                    (low..=high).contains(&libm::exp(0.1))
+                };
+                for (at, of) in alone.iter().enumerate() {
+                    let of = of
+                        .iter()
+                        .filter(|of| of.spread.kind == SpreadKind::Interval);
+                    held[at] += of.clone().filter(|of| holds(of)).count();
+                    given[at] += of.count();
+                }
+                let mut all = together.iter().flatten();
+                widths += all
+                    .clone()
+                    .map(|of| libm::log(of.spread.high.0 / of.spread.low.0))
+                    .sum::<f64>()
+                    / (5 * cells) as f64;
+                any_missed += u64::from(all.any(|of| !holds(of)));
+            }
+            let shares: Vec<f64> = (0..5)
+                .map(|at| held[at] as f64 / given[at] as f64)
+                .collect();
+            let missed = any_missed as f64 / tries as f64;
+            println!(
+                "{name}, {blocks} blocks, {cells} cells: {shares:.4?} held, any missed {missed:.4}, {:.4} wide",
+                widths / tries as f64
+            );
+            for (share, given) in shares.iter().zip(given) {
+                assert!(
+                    *share >= 0.94 - slack(0.95, given as u64),
+                    "{name}, {blocks} blocks, {cells} cells: {share}"
+                );
+            }
+            assert!(
+                missed <= 0.055 + slack(0.05, tries),
+                "{name}, {blocks} blocks, {cells} cells: {missed}"
             );
         }
     }

@@ -11,8 +11,8 @@ use std::fs;
 
 use prony_base::Random;
 use prony_stats::{
-    Comparison, Conclusion, POWER, Rate, SpreadKind, compare_at, detectable, median, simultaneous,
-    summarise, t_quantile,
+    Comparison, Conclusion, POWER, Rate, Ratio, Spread, SpreadKind, Variance, compare_at,
+    compare_by, detectable, median, moderated, simultaneous, summarise, t_quantile,
 };
 use prony_testkit::root;
 
@@ -87,14 +87,24 @@ fn deviation(residuals: &[f64]) -> f64 {
     (squares / residuals.len() as f64).sqrt()
 }
 
-/// A run of so many blocks in which one server's values are those of the other times `e^difference`.
-fn drawn(residuals: &[f64], difference: f64, blocks: usize, random: &mut Random) -> Comparison {
+/// So many blocks in which one server's values are those of the other times `e^difference`.
+fn pairs(
+    residuals: &[f64],
+    difference: f64,
+    blocks: usize,
+    random: &mut Random,
+) -> Vec<(f64, f64)> {
     let pair = |_| {
         let residual = residuals[random.below(residuals.len() as u64) as usize];
         let sign = if random.chance(1, 2) { 1.0 } else { -1.0 };
         (1e4 * libm::exp(difference + sign * residual), 1e4)
     };
-    let pairs: Vec<(f64, f64)> = (0..blocks).map(pair).collect();
+    (0..blocks).map(pair).collect()
+}
+
+/// A run of these.
+fn drawn(residuals: &[f64], difference: f64, blocks: usize, random: &mut Random) -> Comparison {
+    let pairs = pairs(residuals, difference, blocks, random);
     compare_at(&pairs, simultaneous(1)).expect("pairs")
 }
 
@@ -123,6 +133,73 @@ fn of_a_copy_a_difference_is_claimed_in_one_of_twenty_runs_at_the_most() {
                         "{method} {server} {metric}, {blocks} blocks: {share}"
                     );
                 }
+            }
+        }
+    }
+}
+
+/// A document has the servers of all languages, each in several cells; their variances are moderated by each other.
+#[test]
+fn of_every_server_in_a_document_intervals_hold_the_ratio() {
+    let tries = prony_testkit::seeds(60, 10_000);
+    for (method, _) in METHODS {
+        for (at, metric) in METRICS.into_iter().enumerate() {
+            let residuals = SERVERS.map(|server| {
+                let pool = pool(&format!("{method}-{server}"));
+                residuals(&pool[metric])
+            });
+            for (blocks, cells) in [(6, 3), (10, 4), (20, 2)] {
+                let mut random = Random::of(at as u64, method);
+                let mut held = [0_u64; 3];
+                let (mut any_missed, mut width, mut own_width) = (0_u64, 0.0, 0.0);
+                for _ in 0..tries {
+                    let mut of_server = |of: &Vec<f64>| {
+                        let all = (0..cells).map(|_| pairs(of, 0.0, blocks, &mut random));
+                        all.collect::<Vec<_>>()
+                    };
+                    let document = residuals.each_ref().map(&mut of_server);
+                    let variances = document.each_ref().map(|of| {
+                        let of = of.iter().filter_map(|pairs| Variance::of(pairs));
+                        of.collect::<Vec<_>>()
+                    });
+                    let mut is_missed = false;
+                    for ((of, variances), held) in
+                        document.iter().zip(moderated(&variances)).zip(&mut held)
+                    {
+                        for (pairs, variance) in of.iter().zip(variances) {
+                            let by = |count| {
+                                let confidence = simultaneous(count);
+                                compare_by(pairs, confidence, Some(variance))
+                                    .expect("pairs")
+                                    .spread
+                            };
+                            let holds = |of: &Spread<Ratio>| of.low.0 <= 1.0 && of.high.0 >= 1.0;
+                            let together = by(3 * cells);
+                            *held += u64::from(holds(&by(1)));
+                            is_missed |= !holds(&together);
+                            let own = compare_at(pairs, simultaneous(3 * cells)).expect("pairs");
+                            let log = |of: &Spread<Ratio>| libm::log(of.high.0 / of.low.0);
+                            width += log(&together);
+                            own_width += log(&own.spread);
+                        }
+                    }
+                    any_missed += u64::from(is_missed);
+                }
+                let count = tries * cells as u64;
+                let missed = any_missed as f64 / tries as f64;
+                let held = held.map(|held| held as f64 / count as f64);
+                let name = format!("{method}, {metric}, {blocks} blocks, {cells} cells");
+                println!(
+                    "{name}: held {held:.4?}, any missed {missed:.4}, {:.2} of the width",
+                    width / own_width
+                );
+                for (held, server) in held.iter().zip(SERVERS) {
+                    assert!(
+                        *held >= 0.94 - slack(0.95, count),
+                        "{name}, {server}: {held}"
+                    );
+                }
+                assert!(missed <= 0.055 + slack(0.05, tries), "{name}: {missed}");
             }
         }
     }

@@ -1,8 +1,12 @@
-//! A run that is given a time, or a precision: a pilot first, which decides on blocks and windows, then the run.
+//! A run that is given a time, or a precision: what is tried first decides on blocks and windows, then comes the run.
 //!
 //! ```text
-//! warm-up ──> pilot ──> how figures vary, what a trial costs ──> blocks and windows, said beforehand ──> run
+//! warm-up ──────────> what a trial costs ────────────────────> blocks and windows, said beforehand ──> run
+//!          └> pilot ──> how figures vary, what a trial costs ─┘
 //! ```
+//!
+//! A time is spent by what starting costs, and by how servers are known to differ from start to start: a pilot would take half of a minute.
+//! There is one where a precision is asked for, and for what is no server.
 //!
 //! The pilot is a run of its own in the folder `pilot` of the run directory, the trials that choose the warm-up one in
 //! `warm-up`. Nothing of it is in any figure, and nothing
@@ -15,11 +19,11 @@ use prony_base::{Nanos, counted};
 use prony_lab::experiment::Aim;
 use prony_lab::plan;
 use prony_record::{Plan, layout};
-use prony_report::pilot::{Pilot, pilot};
+use prony_report::pilot::{Pilot, by_first_trials, pilot};
 use prony_stats::{Allocation, BLOCKS_INTERVAL_MIN};
 
 use super::warm_up::{self, ChosenWarmUp};
-use super::words::{RunWords, percent, said, typed};
+use super::words::{CrossCheck, RunWords, percent, said, typed};
 use super::{Course, PER_TRIAL, beside, folder};
 use crate::report;
 use crate::{Ending, Streams};
@@ -60,24 +64,34 @@ pub fn run(
     };
     let words = &RunWords {
         warmup: warmed.length.or(words.warmup),
+        // The time is for the comparison.
+        cross_check: words.cross_check.or(Some(CrossCheck::No)),
         ..words.clone()
     };
-    let ending = first(words, planned, &dir, streams)?;
-    if matches!(ending, Ending::Interrupted | Ending::Usage) {
-        return Ok(ending);
-    }
-    let (run, _) = report::read(&dir.join(layout::PILOT))?;
-    let Some(mut pilot) = pilot(&run, cells_of_run(&run.plan, planned)) else {
-        let document = dir.join(layout::PILOT).join(layout::DOCUMENT);
-        writeln!(
-            streams.err,
-            "prony: the pilot measured nothing twice, so that nothing follows from it; why is in {}",
-            document.display()
-        )?;
-        return Ok(Ending::Invalid);
+    let by_starts = warmed.pilot.filter(|_| matches!(aim, Aim::Budget(_)));
+    let is_piloted = by_starts.is_none();
+    let mut pilot = match by_starts {
+        Some(pilot) => pilot,
+        None => {
+            let ending = first(words, planned, &dir, streams)?;
+            if matches!(ending, Ending::Interrupted | Ending::Usage) {
+                return Ok(ending);
+            }
+            let (run, _) = report::read(&dir.join(layout::PILOT))?;
+            let Some(pilot) = pilot(&run, cells_of_run(&run.plan, planned)) else {
+                let document = dir.join(layout::PILOT).join(layout::DOCUMENT);
+                writeln!(
+                    streams.err,
+                    "prony: the pilot measured nothing twice, so that nothing follows from it; why is in {}",
+                    document.display()
+                )?;
+                return Ok(Ending::Invalid);
+            };
+            pilot
+        }
     };
     pilot.spent_s += warmed.spent_s;
-    let chosen = match choose(&pilot, aim, planned) {
+    let chosen = match choose(&pilot, aim, words, planned) {
         Ok(chosen) => chosen,
         Err(why) => {
             writeln!(streams.err, "prony: {why}")?;
@@ -88,16 +102,22 @@ pub fn run(
     let window = (planned.duration_ns > 0).then_some(window);
     let what = words_of(&chosen, window, planned);
     let minutes = (chosen.seconds / 60.0).ceil();
-    let expected = expected(&chosen);
+    let expected = expected(&chosen, is_piloted);
     writeln!(
         streams.err,
-        "The pilot chose {what}, about {minutes} min: {expected}."
+        "Chosen: {what}, about {minutes} min: {expected}."
     )?;
+    let by = match is_piloted {
+        true => format!(
+            "a pilot of {} ({}), of which nothing is in any figure",
+            counted(BLOCKS, "block"),
+            Path::new(layout::PILOT).join(layout::DOCUMENT).display()
+        ),
+        false => "what starting took and how rates varied in the trials that chose the warm-up"
+            .to_owned(),
+    };
     let note = format!(
-        "{what} were chosen before the first of them, by a pilot of {} ({}) for {}: {expected}. Nothing of the pilot is in \
-         any figure.",
-        counted(BLOCKS, "block"),
-        Path::new(layout::PILOT).join(layout::DOCUMENT).display(),
+        "{what} were chosen for {}, before the first of them, by {by}: {expected}.",
         said(aim),
     );
     let words = RunWords {
@@ -140,7 +160,11 @@ fn warmed_up(
     };
     let chosen = warm_up::decided(&found, Nanos(planned.warmup_ns));
     writeln!(streams.err, "{}", chosen.note)?;
-    Ok(Ok(chosen))
+    let length = chosen.length.unwrap_or_default();
+    Ok(Ok(ChosenWarmUp {
+        pilot: by_first_trials(&run, planned, length),
+        ..chosen
+    }))
 }
 
 /// A run that is in no result: its documents and progress are, its answer is not printed.
@@ -162,6 +186,7 @@ fn first(
 ) -> anyhow::Result<Ending> {
     let of_pilot = RunWords {
         blocks: Some(BLOCKS),
+        cross_check: Some(CrossCheck::No),
         duration: (planned.duration_ns > 0).then(|| WINDOW.min(Nanos(planned.duration_ns))),
         out: Some(dir.join(layout::PILOT)),
         json: false,
@@ -186,11 +211,14 @@ fn words_of(chosen: &Allocation, window: Option<Nanos>, planned: &Plan) -> Strin
     }
 }
 
-fn expected(chosen: &Allocation) -> String {
+fn expected(chosen: &Allocation, is_piloted: bool) -> String {
+    let by = match is_piloted {
+        true => format!("a pilot of {} tells this roughly", counted(BLOCKS, "block")),
+        false => "servers differ from start to start more or less".to_owned(),
+    };
     format!(
-        "differences in rate of about {} or more would be claimed by 80 % of such runs (a pilot of {} tells this roughly: up to {})",
+        "differences in rate of about {} or more would be claimed by 80 % of such runs ({by}: up to {})",
         percent(chosen.detectable.0),
-        counted(BLOCKS, "block"),
         percent(chosen.detectable_max.0)
     )
 }
@@ -220,12 +248,12 @@ fn cells_of_run(pilot: &Plan, planned: &Plan) -> usize {
     pilot.cells.len() + copies.count()
 }
 
-fn choose(pilot: &Pilot, aim: Aim, planned: &Plan) -> Result<Allocation, String> {
+fn choose(pilot: &Pilot, aim: Aim, words: &RunWords, planned: &Plan) -> Result<Allocation, String> {
     let design = &pilot.design;
     match aim {
         Aim::Budget(time) => {
             // What wrk measures once beside, in windows of two seconds.
-            let trials = plan::trials(planned, beside(planned));
+            let trials = plan::trials(planned, beside(words, planned));
             let checks = trials.by_wrk as f64 * (pilot.trial_s + 1.0);
             let window_s = planned.profile.as_ref().map_or(0.0, |p| p.window_ns as f64 / 1e9);
             let profiles = trials.profiled as f64 * (pilot.trial_s + window_s);
@@ -233,7 +261,7 @@ fn choose(pilot: &Pilot, aim: Aim, planned: &Plan) -> Result<Allocation, String>
             design.spend(time.as_secs_f64() - beside).ok_or_else(|| {
                 let least = Nanos::from_secs((design.least() + beside).ceil() as u64);
                 format!(
-                    "a budget of {} is too little: the pilot and {BLOCKS_INTERVAL_MIN} blocks of the shortest windows, under which nothing can \
+                    "a budget of {} is too little: what is tried first and {BLOCKS_INTERVAL_MIN} blocks of the shortest windows, under which nothing can \
                      be claimed, take {}; give that, or fewer cells (--only)",
                     typed(time),
                     typed(least)

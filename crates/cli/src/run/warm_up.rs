@@ -10,9 +10,10 @@ use std::path::Path;
 use prony_base::{Nanos, counted};
 use prony_lab::experiment::Aim;
 use prony_record::{Plan, layout};
+use prony_report::pilot::Pilot;
 use prony_report::warm_up::{WarmUp, WarmUpCause};
 
-use super::words::{RunWords, said};
+use super::words::{CrossCheck, RunWords, said};
 
 /// Window of each of these trials, and so the longest warm-up that follows from them.
 const WINDOW: Nanos = Nanos::from_secs(3);
@@ -30,6 +31,8 @@ pub struct ChosenWarmUp {
     pub note: String,
     /// Seconds that it took.
     pub spent_s: f64,
+    /// What the same trials tell of what a run costs.
+    pub pilot: Option<Pilot>,
 }
 
 /// The words of the run that looks at each cell of `planned` once, in `dir`; `Err`: nothing is looked at, and what is chosen
@@ -66,6 +69,7 @@ pub fn trials(
         budget: None,
         precision: None,
         profile: false,
+        cross_check: Some(CrossCheck::No),
         out: Some(dir.join(layout::WARM_UP)),
         json: false,
         ..words.clone()
@@ -101,6 +105,7 @@ pub fn decided(found: &WarmUp, own: Nanos) -> ChosenWarmUp {
         length: Some(length),
         note: format!("Warm-up of every cell: {length}. The slowest: {cause}{own}."),
         spent_s: found.spent.as_secs_f64(),
+        pilot: None,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use prony_base::Nanos;
 use prony_base::typed::{duration, share};
 use prony_lab::experiment::{Aim, cores as lists};
@@ -83,6 +83,9 @@ pub struct RunWords {
     #[arg(long, value_name = "PART", value_parser = share::parse_positive, conflicts_with_all = ["budget", "quick", "blocks", "duration",
         "resume", "dry_run"])]
     pub precision: Option<f64>,
+    /// Measure the reference with wrk, too, once and where it is on PATH: yes, no [default: no with --budget and --precision, else yes]
+    #[arg(long, value_name = "yes|no")]
+    pub cross_check: Option<CrossCheck>,
     /// Profile each subject after all blocks: CPU samples as a flame graph, system calls, context switches; excluded
     /// from all figures
     #[arg(long)]
@@ -121,6 +124,15 @@ pub struct RunWords {
     pub home: Option<Home>,
 }
 
+/// Whether wrk measures, too.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum CrossCheck {
+    /// Where it is installed.
+    Yes,
+    /// Not at all.
+    No,
+}
+
 impl RunWords {
     /// An experiment as it is.
     pub fn of(experiment: PathBuf) -> RunWords {
@@ -135,6 +147,7 @@ impl RunWords {
             visits: None,
             budget: None,
             precision: None,
+            cross_check: None,
             profile: false,
             cores: None,
             seed: None,
@@ -170,6 +183,10 @@ impl RunWords {
         }
         if let Some(length) = self.visits {
             words.extend(["--visits".to_owned(), visits_typed(length)]);
+        }
+        let cross_check = self.cross_check.and_then(|of| of.to_possible_value());
+        if let Some(of) = cross_check {
+            words.extend(["--cross-check".to_owned(), of.get_name().to_owned()]);
         }
         words.extend(self.profile.then(|| "--profile".to_owned()));
         if let Some(cores) = &self.cores {

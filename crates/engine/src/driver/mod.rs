@@ -13,6 +13,8 @@ pub(crate) mod socket;
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use crate::buffers::Pool;
 use crate::config::{Config, DriverChoice, Error};
@@ -25,6 +27,10 @@ pub(crate) use operations::{
     FILE_BYTES_MAX, FilePart, InFlight, Op, OpOutcome, Role, Sending, Socket, Token, Wait,
 };
 
+/// How often a ring that was asked for by name is tried where locked memory is short, and how long it rests in between.
+const MEMORY_TRIES: u32 = 100;
+const MEMORY_PAUSE: Duration = Duration::from_millis(20);
+
 /// A driver, and why it is not the preferred one.
 pub(crate) type Chosen = (Box<dyn Driver>, Option<String>);
 
@@ -36,7 +42,14 @@ pub(crate) fn choose(
 ) -> Result<Chosen, Error> {
     let mut fallback = None;
     if config.driver != DriverChoice::Epoll {
-        match Ring::new(config, pool.clone(), remote.clone()) {
+        let tries = match config.driver {
+            DriverChoice::Ring => MEMORY_TRIES,
+            _ => 1,
+        };
+        let made = with_memory(tries, MEMORY_PAUSE, || {
+            Ring::new(config, pool.clone(), remote.clone())
+        });
+        match made {
             Ok(ring) => return Ok((Box::new(ring), None)),
             Err(error) if config.driver == DriverChoice::Ring => return Err(error),
             Err(error) => fallback = Some(error.to_string()),
@@ -48,4 +61,55 @@ pub(crate) fn choose(
         cause,
     })?;
     Ok((Box::new(epoll), fallback))
+}
+
+/// Makes a ring, up to so many times while locked memory is short: the kernel gives back that of a process's rings some time after
+/// its end, and counts it for all processes of a user.
+fn with_memory<T>(
+    tries: u32,
+    pause: Duration,
+    mut make: impl FnMut() -> Result<T, Error>,
+) -> Result<T, Error> {
+    let mut left = tries;
+    loop {
+        left -= 1;
+        match make() {
+            Err(Error::RingUnavailable { cause, .. })
+                if cause.raw_os_error() == Some(libc::ENOMEM) && left > 0 =>
+            {
+                thread::sleep(pause);
+            }
+            made => return made,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn a_ring_was_refused_for_memory_that_was_about_to_be_given_back() {
+        let refused = |number: i32| Error::RingUnavailable {
+            cause: io::Error::from_raw_os_error(number),
+            advice: "",
+        };
+        let made_after = |short: u32, number: i32| {
+            let mut tried = 0;
+            let made = with_memory(3, Duration::ZERO, || {
+                tried += 1;
+                match tried > short {
+                    true => Ok(()),
+                    false => Err(refused(number)),
+                }
+            });
+            (made.is_ok(), tried)
+        };
+        assert_eq!(made_after(0, libc::ENOMEM), (true, 1));
+        assert_eq!(made_after(2, libc::ENOMEM), (true, 3));
+        assert_eq!(made_after(3, libc::ENOMEM), (false, 3));
+        assert_eq!(made_after(1, libc::EPERM), (false, 1));
+    }
 }

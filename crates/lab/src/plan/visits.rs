@@ -30,10 +30,11 @@ pub(super) fn said(options: &Options, run: &Run) -> Option<Nanos> {
     options.visits.or(run.visits)
 }
 
-/// The visits of a plan: as requested, or the default in a run that aims at narrow intervals.
+/// The visits of a plan: as requested, or the default in a run that aims at narrow intervals, and in a quick one, whose few blocks
+/// could rank nobody otherwise.
 pub(super) fn chosen(options: &Options, run: &Run) -> Option<PlannedVisits> {
     said(options, run)
-        .or(options.aims.then_some(LENGTH))
+        .or((options.aims || options.quick).then_some(LENGTH))
         .filter(|length| *length > Nanos::ZERO)
         .map(planned)
 }

@@ -15,9 +15,9 @@ pub const PEAK: Metric = Metric {
     bench: "peak-B",
     better: LOWER,
     compared: "memory peak",
-    more_less: ["more memory at its peak", "less memory at its peak"],
+    more_less: ["larger in memory", "smaller in memory"],
     alone: numbers::bytes,
-    claimed: false,
+    claimed: true,
     bound_below: None,
     measured: true,
     values: |_, case| {

@@ -38,6 +38,7 @@ pub const READY: Metric = Metric {
     column: "ready_ns",
     bench: "ready-ns",
     compared: "time to ready",
+    claimed: true,
     more_less: ["longer until it is ready", "sooner ready"],
     values: |_, case| of_trials(case, measure::time_to_ready),
     value: |cell| Some(cell.measured.get("ready_ns")?.median),
