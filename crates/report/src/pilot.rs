@@ -65,10 +65,10 @@ pub fn pilot(run: &Run, cells: usize) -> Option<Pilot> {
     })
 }
 
-/// How the logarithm of a ratio is taken to vary from start to start where no pilot tells it, as a standard deviation: half of 25
-/// recorded ratios of servers in six languages varied by less. And by how many degrees of freedom that is known: the largest was 1.7 times
-/// as large.
-const BETWEEN_STARTS: (f64, f64) = (0.045, 5.0);
+/// How the logarithm of a ratio is taken to vary from block to block where no pilot tells it, as a standard deviation, with a second of window
+/// in turns: half of 25 recorded ratios of servers in six languages varied by less. And by how many degrees of freedom that is known: the
+/// largest was 1.7 times as large.
+const BETWEEN_BLOCKS: (f64, f64) = (0.045, 5.0);
 
 /// What the trials that choose the warm-up tell of the run `planned`, whose warm-up is then `warm_up`: what starting costs, and how
 /// uneven windows are. How servers differ from start to start is taken from others. `None` where the run has no servers alone, or nothing
@@ -92,17 +92,21 @@ pub fn by_first_trials(run: &Run, planned: &Plan, warm_up: Nanos) -> Option<Pilo
     if comparisons == 0 || records.cases().any(|case| !is_of_server(&case)) {
         return None;
     }
-    let (deviation, degrees) = BETWEEN_STARTS;
+    let (deviation, degrees) = BETWEEN_BLOCKS;
+    let window_s = run.plan.duration_ns as f64 / 1e9;
     let noise = within.into_values().filter(|of| !of.is_empty()).map(|of| {
-        let within = 2.0 * of.iter().sum::<f64>() / of.len() as f64;
+        // Of both sides, in a second: half of a window is seen. Slices that follow upon each other show less than turns do, so that half of
+        // what blocks vary by is taken to lie within them at the least.
+        let seen = 2.0 * of.iter().sum::<f64>() / of.len() as f64 * window_s / 2.0;
+        let half = deviation * deviation / 2.0;
+        let within = seen.max(half);
         PilotNoise {
-            variance: deviation * deviation + within,
+            variance: half + within,
             within,
             degrees,
         }
     });
     let noise: Vec<PilotNoise> = noise.collect();
-    let window_s = run.plan.duration_ns as f64 / 1e9;
     let trial_s = apart_s(&run.trials);
     let cells = planned.cells.len() as f64;
     let starts_s = (trial_s - window_s).max(0.0) + warm_up.as_secs_f64();
@@ -113,7 +117,7 @@ pub fn by_first_trials(run: &Run, planned: &Plan, warm_up: Nanos) -> Option<Pilo
                 beside_s: cells * starts_s,
             },
             noise,
-            window_s: window_s / 2.0,
+            window_s: 1.0,
             comparisons,
             windows: WINDOWS.to_vec(),
         },

@@ -5,7 +5,7 @@
 //!          └> pilot ──> how figures vary, what a trial costs ─┘
 //! ```
 //!
-//! A time is spent by what starting costs, and by how servers are known to differ from start to start: a pilot would take half of a minute.
+//! A time is spent by what starting costs, and by how blocks of other servers differed: a pilot would take half of a minute.
 //! There is one where a precision is asked for, and for what is no server.
 //!
 //! The pilot is a run of its own in the folder `pilot` of the run directory, the trials that choose the warm-up one in
@@ -214,7 +214,7 @@ fn words_of(chosen: &Allocation, window: Option<Nanos>, planned: &Plan) -> Strin
 fn expected(chosen: &Allocation, is_piloted: bool) -> String {
     let by = match is_piloted {
         true => format!("a pilot of {} tells this roughly", counted(BLOCKS, "block")),
-        false => "servers differ from start to start more or less".to_owned(),
+        false => "blocks of servers differ more or less".to_owned(),
     };
     format!(
         "differences in rate of about {} or more would be claimed by 80 % of such runs ({by}: up to {})",
