@@ -72,6 +72,9 @@ pub struct Comparison {
     pub other: String,
     /// The figures, rates first.
     pub figures: Vec<Compared>,
+    /// Where requests failed: how many of each side's.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<String>,
     /// What was left out, and why.
     pub left_out: Vec<String>,
     /// The smallest change of a rate that would be claimed in 80 % of such comparisons: 0.05 is 5 %.
@@ -93,6 +96,13 @@ pub fn interleaved(run: &Run, baseline: &str, other: &str) -> Comparison {
             Some(of_cell(cell, base, metric, ratio))
         }));
     }
+    let failed = own.iter().filter_map(|cell| {
+        let base = cells
+            .iter()
+            .find(|of| of.subject == baseline && is_beside(of, cell));
+        failures(base, cell)
+    });
+    let failed = failed.collect();
     for cell in cells
         .iter()
         .filter(|c| c.subject == baseline || c.subject == other)
@@ -133,10 +143,40 @@ pub fn interleaved(run: &Run, baseline: &str, other: &str) -> Comparison {
         baseline: baseline.to_owned(),
         other: other.to_owned(),
         figures,
+        failed,
         left_out,
         detectable: most.reduce(f64::max),
         basis,
     }
+}
+
+fn is_beside(one: &CellFigures, other: &CellFigures) -> bool {
+    one.workload == other.workload && place(one) == place(other)
+}
+
+/// How many requests failed of both, where some did.
+fn failures(base: Option<&CellFigures>, own: &CellFigures) -> Option<String> {
+    let said = |cell: &CellFigures| {
+        let all = cell.errors + cell.completed;
+        match cell.errors {
+            0 => format!("none of {}", numbers::count(all)),
+            failed => format!(
+                "{} of {} ({})",
+                numbers::count(failed),
+                numbers::count(all),
+                numbers::percent(failed as f64 / all as f64)
+            ),
+        }
+    };
+    let base = base?;
+    (base.errors + own.errors > 0).then(|| {
+        let (theirs, ours) = (said(base), said(own));
+        let (baseline, other) = (&base.subject, &own.subject);
+        format!(
+            "failed on {}: {baseline} {theirs}, {other} {ours}",
+            place(own)
+        )
+    })
 }
 
 fn why_out(cell: &CellFigures) -> String {
@@ -243,6 +283,7 @@ pub fn apart(baseline: &Entry, other: &Entry, history: &[Entry]) -> Comparison {
         baseline: baseline.run.clone(),
         other: other.run.clone(),
         figures,
+        failed: Vec::new(),
         left_out,
         detectable: resolution,
         basis: basis_apart(same_machine, is_claimed, degrees),
@@ -396,8 +437,13 @@ impl Comparison {
         self
     }
 
-    /// The answer, in a sentence or two.
+    /// The answer, in a sentence or two, and which requests failed.
     pub fn sentence(&self) -> String {
+        let failed = self.failed.iter().map(|of| format!(" Requests {of}."));
+        self.of_figures() + &failed.collect::<String>()
+    }
+
+    fn of_figures(&self) -> String {
         let mut claimed: Vec<&Compared> = self.figures.iter().filter(|f| f.is_claimed()).collect();
         claimed.sort_by(|a, b| b.sure().total_cmp(&a.sure()));
         let rest = self.figures.iter().filter(|f| !f.is_claimed());

@@ -74,6 +74,7 @@ mod tests {
             baseline: "a".to_owned(),
             other: "b".to_owned(),
             figures: vec![figure],
+            failed: Vec::new(),
             left_out: Vec::new(),
             detectable: Some(0.1),
             basis: "sessions".to_owned(),

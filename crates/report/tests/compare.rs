@@ -32,6 +32,31 @@ fn a_claim_is_a_sentence_with_its_interval_and_the_rest_has_a_bound() {
 }
 
 #[test]
+fn requests_that_failed_are_told_of_both_sides() {
+    assert!(slower().failed.is_empty());
+    let mut run = fixture::full();
+    let cells = run.plan.cells.iter();
+    let own: Vec<String> = cells
+        .filter(|cell| cell.subject == "go/fasthttp")
+        .map(|cell| cell.id.clone())
+        .collect();
+    for trial in run.trials.iter_mut().filter(|t| own.contains(&t.cell)) {
+        let load = trial.load.as_mut().expect("a report");
+        load.counts.failed.reset = load.completed / 200;
+    }
+    let compared = interleaved(&run, "rust/axum", "go/fasthttp");
+    let [failed] = &compared.failed[..] else {
+        panic!("one place: {:?}", compared.failed)
+    };
+    assert!(
+        failed.starts_with("failed on ping with 400 connections: rust/axum none of "),
+        "{failed}"
+    );
+    assert!(failed.ends_with("(0.5 %)"), "{failed}");
+    assert!(compared.sentence().contains(&format!("Requests {failed}.")));
+}
+
+#[test]
 fn a_limit_is_broken_for_sure_held_for_sure_or_neither() {
     let compared = slower();
     // The rate is worse by 7.2 to 8.2 %.
