@@ -20,7 +20,7 @@ use prony_lab::experiment::Aim;
 use prony_lab::plan;
 use prony_record::{Plan, layout};
 use prony_report::pilot::{Pilot, by_first_trials, pilot};
-use prony_stats::{Allocation, BLOCKS_INTERVAL_MIN};
+use prony_stats::{Allocation, BLOCKS_INTERVAL_MIN, WINDOWS};
 
 use super::warm_up::{self, ChosenWarmUp};
 use super::words::{CrossCheck, RunWords, percent, said, typed};
@@ -57,6 +57,10 @@ pub fn run(
     planned: &Plan,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Ending> {
+    if let Some(why) = cannot_be_met(aim, planned) {
+        writeln!(streams.err, "prony: {why}")?;
+        return Ok(Ending::Usage);
+    }
     let dir = folder::choose(words)?;
     let warmed = match warmed_up(words, aim, planned, &dir, streams)? {
         Ok(warmed) => warmed,
@@ -259,13 +263,7 @@ fn choose(pilot: &Pilot, aim: Aim, words: &RunWords, planned: &Plan) -> Result<A
             let profiles = trials.profiled as f64 * (pilot.trial_s + window_s);
             let beside = pilot.spent_s + checks + profiles;
             design.spend(time.as_secs_f64() - beside).ok_or_else(|| {
-                let least = Nanos::from_secs((design.least() + beside).ceil() as u64);
-                format!(
-                    "a budget of {} is too little: what is tried first and {BLOCKS_INTERVAL_MIN} blocks of the shortest windows, under which nothing can \
-                     be claimed, take {}; give that, or fewer cells (--only)",
-                    typed(time),
-                    typed(least)
-                )
+                too_little(time, design.least() + beside)
             })
         }
         Aim::Precision(share) => design.reach(share).ok_or_else(|| {
@@ -277,12 +275,54 @@ fn choose(pilot: &Pilot, aim: Aim, words: &RunWords, planned: &Plan) -> Result<A
     }
 }
 
+fn too_little(budget: Nanos, least_s: f64) -> String {
+    format!(
+        "a budget of {} is too little: what is tried first and {BLOCKS_INTERVAL_MIN} blocks of the shortest windows, under which nothing can \
+         be claimed, take {}; give that, or fewer cells (--only)",
+        typed(budget),
+        typed(Nanos::from_secs(least_s.ceil() as u64))
+    )
+}
+
+/// Why a budget is refused before anything is measured: warm-ups and the shortest windows alone take longer. What starting takes is
+/// estimated in what is said, and known only later.
+fn cannot_be_met(aim: Aim, planned: &Plan) -> Option<String> {
+    let Aim::Budget(time) = aim else { return None };
+    if planned.duration_ns == 0 {
+        return None;
+    }
+    let trials = (planned.cells.len() * BLOCKS_INTERVAL_MIN) as f64;
+    let loaded_s = trials * (WINDOWS[0] + planned.warmup_ns as f64 / 1e9);
+    let starts_s = trials * PER_TRIAL.as_secs_f64();
+    (time.as_secs_f64() < loaded_s).then(|| too_little(time, loaded_s + starts_s))
+}
+
 #[cfg(test)]
 mod tests {
     use prony_record::{Cell, PlannedVisits};
     use prony_stats::Share;
 
     use super::*;
+
+    #[test]
+    fn a_budget_that_cannot_be_met_was_refused_after_a_pilot() {
+        let plan = Plan {
+            duration_ns: 1_000_000_000,
+            warmup_ns: 800_000_000,
+            cells: vec![Cell::default(); 10],
+            ..Plan::default()
+        };
+        let refused = |seconds| cannot_be_met(Aim::Budget(Nanos::from_secs(seconds)), &plan);
+        // Sixty trials of a second at the least, and of 2.2 s by what starting takes on average.
+        let said = refused(59).expect("too little");
+        assert!(
+            said.starts_with("a budget of 59s is too little: "),
+            "{said}"
+        );
+        assert!(said.contains("take 132s; give that"), "{said}");
+        assert_eq!(refused(61), None);
+        assert_eq!(cannot_be_met(Aim::Precision(0.01), &plan), None);
+    }
 
     #[test]
     fn what_was_chosen_is_said_in_windows_or_in_visits() {
