@@ -75,7 +75,7 @@ pub struct RunWords {
     /// [default: 200ms with --budget and --precision, else off]
     #[arg(long, value_name = "T", value_parser = visits, conflicts_with = "resume")]
     pub visits: Option<Nanos>,
-    /// Time to spend, builds excluded: a pilot run chooses the blocks and windows that give the narrowest intervals:
+    /// Time to spend, builds excluded, on the blocks and windows that give the narrowest intervals:
     /// 5m, 20m, 1h
     #[arg(long, value_name = "T", value_parser = budget, conflicts_with_all = ["quick", "blocks", "duration", "resume", "dry_run"])]
     pub budget: Option<Nanos>,
