@@ -7,7 +7,7 @@ use std::io::{self, BufReader, Read as _};
 use std::path::Path;
 
 use prony_load::named_file::{self, FileReach};
-use prony_load::prepare::{LoadUrl, RequestParts, basic, prepare};
+use prony_load::prepare::{LoadUrl, RequestError, RequestParts, basic, prepare};
 use prony_load::requests::{
     ListError, ListedContext, ListedRequest, RequestFormat, RequestList, from_environment, read,
 };
@@ -252,7 +252,11 @@ fn of_list(
             body: body.as_bytes(),
         };
         let prepared = prepare(&parts, expected.map(str::as_bytes));
-        let mut prepared = prepared.map_err(|error| error.to_string())?;
+        let as_written = |error| match error {
+            RequestError::Path(_) => RequestError::Path(one.request.path.clone()),
+            other => other,
+        };
+        let mut prepared = prepared.map_err(|error| as_written(error).to_string())?;
         prepared.weight = one.weight;
         sent.has_fields |= has_fields(&prepared.bytes, &[]);
         let path = one.request.path.clone();

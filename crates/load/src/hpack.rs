@@ -118,14 +118,15 @@ impl HeadReader {
         block: &[u8],
         field: Option<TakeField<'_>>,
     ) -> Result<AnswerHead, ProtocolFault> {
-        if field.is_none() && block == self.last && !block.is_empty() {
+        let is_kept = field.is_none();
+        if is_kept && block == self.last && !block.is_empty() {
             return Ok(self.last_head);
         }
         let head = self.read(FieldSection::Answer, block, field)?;
         if head.status == 0 {
             return Err(ProtocolFault::Rule("an answer has no :status"));
         }
-        if block.len() <= LAST_BYTES_MAX {
+        if is_kept && block.len() <= LAST_BYTES_MAX {
             self.last.clear();
             self.last.extend_from_slice(block);
             self.last_head = head;

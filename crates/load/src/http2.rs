@@ -74,6 +74,9 @@ pub struct Http2Client<F = NoFields> {
     streams_max: u32,
     is_leaving: bool,
     idle_frames: u32,
+    /// Bytes of bodies that were sent, twice (each is of a stream's window and of the connection's), less those that the server granted
+    /// since: it may say so in as many frames as it likes.
+    ungranted_to_send: u64,
     heads: HeadReader,
     /// What is read of answers' fields, and added to requests.
     fields: F,
@@ -123,6 +126,7 @@ impl<F: AnswerFields> Http2Client<F> {
             streams_max: u32::MAX,
             is_leaving: false,
             idle_frames: 0,
+            ungranted_to_send: 0,
             heads: HeadReader::default(),
             fields,
         }
@@ -274,6 +278,9 @@ impl<F: AnswerFields> Http2Client<F> {
         if let Some(checker) = &mut state.checker {
             checker.body(data);
         }
+        if !data.is_empty() {
+            self.idle_frames = 0;
+        }
         let end = state.body_bytes + data.len();
         if let Some(expected) = &state.expected {
             state.is_right &= expected.get(state.body_bytes..end) == Some(data);
@@ -379,7 +386,11 @@ impl<F: AnswerFields> Http2Client<F> {
     /// The head of an answer, or its trailers.
     fn head(&mut self, stream: u32, block: &[u8], ends: bool) -> Result<(), Failure> {
         let Some(place) = self.place_of(stream) else {
-            return Ok(());
+            // A block that cannot be read is the connection's fault (RFC 9113, section 4.3), whosever it is.
+            return match self.heads.trailers(block) {
+                Err(fault @ ProtocolFault::Block) => Err(Failure::Protocol(fault)),
+                _ => Ok(()),
+            };
         };
         match self.take_fields(place, block, ends) {
             Ok(true) if ends => self.answered(place),
@@ -456,9 +467,15 @@ impl<F: AnswerFields> Http2Client<F> {
         }
         let state = &mut self.places[place];
         let has_none = state.is_head_request || matches!(state.head.status, 204 | 304);
-        let announced = state.head.length.filter(|_| !has_none);
+        let announced = match has_none {
+            true => Some(0),
+            false => state.head.length,
+        };
         if announced.is_some_and(|length| length != state.body_bytes as u64) {
-            let fault = ProtocolFault::Rule("a body has another length than its content-length");
+            let fault = ProtocolFault::Rule(match has_none {
+                true => "an answer that has no body (to HEAD, 204, 304) has one",
+                false => "a body has another length than its content-length",
+            });
             let failed = Progress::Failed(place, Failure::Protocol(fault));
             return self.happened.push_back(failed);
         }
@@ -544,6 +561,10 @@ impl<F: AnswerFields> Http2Client<F> {
 
     fn window_update(&mut self, stream: u32, more: u32) -> Result<(), Failure> {
         let more = i64::from(more & STREAM_LAST);
+        if more > 0 && self.ungranted_to_send > 0 {
+            self.ungranted_to_send = self.ungranted_to_send.saturating_sub(more as u64);
+            self.idle_frames -= 1;
+        }
         let window = match stream {
             0 => &mut self.send_window,
             _ => {
@@ -601,6 +622,7 @@ impl<F: AnswerFields> Http2Client<F> {
             from += count;
             self.send_window -= count as i64;
             state.send_window -= count as i64;
+            self.ungranted_to_send += 2 * count as u64;
         }
     }
 }
@@ -666,6 +688,8 @@ impl<F: AnswerFields> Protocol for Http2Client<F> {
             ..StreamState::default()
         };
         let mut out = buffer();
+        // Resets first: to the server a stream that was given up is open until it hears so.
+        out.append(&mut self.out);
         match (&request.filled, &request.http2) {
             (Some(filled), _) => self.send_filled(place, filled, &mut out),
             (None, Some(parts)) => {
@@ -1028,6 +1052,69 @@ mod tests {
         all(&mut http2, &[&frame(kind::HEADERS, 5, 3, b"\x88\x88")]).unwrap();
         let out = http2.output(&mut Vec::new).expect("a reset");
         assert_eq!(out.as_slice(), frame(kind::RST_STREAM, 0, 3, &[0, 0, 0, 1]));
+    }
+
+    #[test]
+    fn a_new_stream_was_opened_before_the_reset_of_the_one_that_was_given_up() {
+        let mut http2 = asked(None);
+        all(&mut http2, &[&frame(kind::HEADERS, 4, 3, b"\x88\x88")]).unwrap();
+        let sent = http2.send(1, &request(0, None), &mut Vec::new).unwrap();
+        let reset = frame(kind::RST_STREAM, 0, 3, &[0, 0, 0, 1]);
+        assert!(sent.as_slice().starts_with(&reset), "{:?}", sent.as_slice());
+        assert!(http2.output(&mut Vec::new).is_none());
+    }
+
+    #[test]
+    fn an_answer_without_a_body_that_had_one_was_taken() {
+        let body = frame(kind::DATA, flag::END_STREAM, 1, b"Hello");
+        for (status, is_head) in [(b"\x89", false), (b"\x8b", false), (b"\x88", true)] {
+            let mut http2 = Http2Client::new(1, false, NoFields);
+            all(&mut http2, &[&frame(kind::SETTINGS, 0, 0, &[])]).unwrap();
+            let asked = EncodedRequest {
+                method: if is_head { Method::Head } else { Method::Get },
+                ..request(0, None)
+            };
+            http2.send(0, &asked, &mut Vec::new).unwrap();
+            let head = frame(kind::HEADERS, flag::END_HEADERS, 1, status);
+            let seen = all(&mut http2, &[&head, &body]).unwrap();
+            let [Progress::Failed(0, Failure::Protocol(fault))] = &seen[..] else {
+                panic!("{seen:?}");
+            };
+            assert!(fault.to_string().contains("has one"), "{fault}");
+        }
+    }
+
+    /// A server that grants each few bytes of a large body anew was taken for one that floods.
+    #[test]
+    fn windows_may_be_widened_in_many_frames_as_far_as_bytes_were_sent() {
+        let mut http2 = asked(None);
+        all(&mut http2, &[&frame(kind::HEADERS, 5, 1, b"\x88")]).unwrap();
+        http2
+            .send(0, &request(60_000, None), &mut Vec::new)
+            .unwrap();
+        let grants = |http2: &mut Http2Client, count: u32, each: u32| {
+            let both = [0, 7].map(|of| frame(kind::WINDOW_UPDATE, 0, of, &each.to_be_bytes()));
+            (0..count).try_for_each(|_| all(http2, &[&both[0], &both[1]]).map(drop))
+        };
+        assert_eq!(grants(&mut http2, 20_000, 3), Ok(()));
+        // All that was sent is granted again: more of them move nothing.
+        assert_eq!(grants(&mut http2, 4_000, 1), Ok(()));
+        assert!(grants(&mut http2, 2_000, 1).is_err());
+        // Padded data, in as many frames as there are bytes.
+        let mut http2 = asked(None);
+        all(&mut http2, &[&frame(kind::HEADERS, 4, 1, b"\x88")]).unwrap();
+        let padded = frame(kind::DATA, flag::PADDED, 1, b"\x01x\0");
+        for _ in 0..20_000 {
+            assert_eq!(all(&mut http2, &[&padded]), Ok(Vec::new()));
+        }
+    }
+
+    #[test]
+    fn a_block_that_cannot_be_read_is_the_connections_fault_on_a_stream_that_has_ended_too() {
+        let mut http2 = asked(None);
+        all(&mut http2, &[&frame(kind::HEADERS, 5, 1, b"\x88")]).unwrap();
+        let late = all(&mut http2, &[&frame(kind::HEADERS, 5, 1, b"\xc0")]);
+        assert_eq!(late, Err(Failure::Protocol(ProtocolFault::Block)));
     }
 
     #[test]

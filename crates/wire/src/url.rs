@@ -81,21 +81,46 @@ pub struct ShownUrl(String);
 impl ShownUrl {
     /// Of the text of a URL, or of what was to be one.
     pub fn new(text: &str) -> ShownUrl {
-        let from = text.find("://").map_or(0, |at| at + 3);
-        let (scheme, rest) = text.split_at(from);
+        let is_scheme = |of: &str| {
+            let mut bytes = of.bytes();
+            let begins = bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic());
+            begins && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+        };
+        let from = text.find("://").filter(|at| is_scheme(&text[..*at]));
+        let (scheme, rest) = text.split_at(from.map_or(0, |at| at + 3));
         let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+        // What is filled in is no port that one sees.
+        let authority = without_fields(authority);
+        let authority = authority.as_str();
         let port = match authority.split_once(']') {
             Some((_, behind)) if authority.starts_with('[') => behind,
             _ => authority.find(':').map_or("", |at| &authority[at..]),
         };
-        let digits = port.strip_prefix(':').unwrap_or(port);
-        let is_place = !authority.contains('@') && digits.bytes().all(|byte| byte.is_ascii_digit());
+        let is_number = |of: &str| {
+            let is_sign_free = of.bytes().all(|byte| byte.is_ascii_digit());
+            is_sign_free && of.parse::<u16>().is_ok_and(|port| port > 0)
+        };
+        let is_port = port.is_empty() || port.strip_prefix(':').is_some_and(is_number);
+        let is_place = !authority.contains('@') && is_port;
         // A password that was not escaped may have any character, so that all before the last `@` may be of it.
         ShownUrl(match rest.rfind('@').filter(|_| !is_place) {
             Some(at) => format!("{scheme}***{}", &rest[at..]),
             None => text.to_owned(),
         })
     }
+}
+
+/// `text` with a digit in the place of each `{env:NAME}`.
+fn without_fields(text: &str) -> String {
+    let mut parts = text.split("{env:");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once('}') {
+            Some((_, behind)) => plain.extend(["1", behind]),
+            None => plain.push_str(part),
+        }
+    }
+    plain
 }
 
 impl fmt::Display for ShownUrl {
@@ -201,11 +226,20 @@ mod tests {
             ("http://u:p/q@w@a/", "http://***@a/"),
             ("ftp://u:p?q#r\\s@a/", "ftp://***@a/"),
             ("http://@a/", "http://***@a/"),
+            ("u:p@a/?to=http://x/", "***@a/?to=http://x/"),
+            ("p@a/?to=http://x", "***@a/?to=http://x"),
+            ("http://u:/p@a/", "http://***@a/"),
+            ("http://{env:USER}:p@a/", "http://***@a/"),
             // There is none in these.
             ("http://a:1/?to=http://b/@:c", "http://a:1/?to=http://b/@:c"),
             ("http://[::1]/@", "http://[::1]/@"),
             ("http://[::1]:9/@", "http://[::1]:9/@"),
             ("http://a/{env:KEY}@b", "http://a/{env:KEY}@b"),
+            ("http://{env:A}:80/@b", "http://{env:A}:80/@b"),
+            (
+                "http://{env:A}:{env:B}/?c=d@e",
+                "http://{env:A}:{env:B}/?c=d@e",
+            ),
         ] {
             assert_eq!(ShownUrl::new(text).to_string(), shown);
         }
@@ -214,7 +248,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_password_is_not_shown_whatever_it_holds(password in "[!-~]{8,20}") {
-            let text = format!("http://user:x{password}@a/");
+            let text = format!("http://user:{password}@a/");
             let shown = ShownUrl::new(&text).to_string();
             let is_url = read(&text).is_ok_and(|url| url.username().is_empty());
             prop_assert!(is_url || !shown.contains(&password), "{text}: {shown}");

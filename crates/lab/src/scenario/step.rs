@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use prony_base::Nanos;
-use prony_load::prepare::form_encoded;
+use prony_load::prepare::{RequestError, form_encoded};
 use prony_load::scenario::take::CompiledTake;
 use prony_load::{around_fields, with_environment};
 use prony_record::{AnswerChecks, BodyForm, ScenarioStep, StepTake, TakeFrom, ThinkTime};
@@ -147,6 +147,10 @@ pub fn read_step(
         step,
     };
     if let Err(error) = step.request("localhost", &[]) {
+        let error = match error {
+            RequestError::Path(_) => RequestError::Path(step.written_path.clone()),
+            other => other,
+        };
         p.note(Diagnosis::new(
             span,
             format!("step `{}`: {error}", short(&step.step.name)),

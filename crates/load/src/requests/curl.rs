@@ -1,6 +1,8 @@
 //! Commands of curl, as browsers copy them ("Copy as cURL"): quotes, escapes and continued lines as a shell reads them, and the
 //! options that say what is sent. One that says something else than what is sent, and cannot be kept, is refused by name.
 
+use prony_wire::url::ShownUrl;
+
 use super::list::{ListError, ListedBody, ListedRequest, wrong};
 
 /// Options without a value that change nothing of what is sent.
@@ -213,7 +215,9 @@ impl CurlWords {
     fn set_url(&mut self, url: &str) -> Result<(), String> {
         if let Some(first) = &self.url {
             return Err(format!(
-                "two URLs, `{first}` and `{url}`: write a command for each"
+                "two URLs, `{}` and `{}`: write a command for each",
+                ShownUrl::new(first),
+                ShownUrl::new(url)
             ));
         }
         self.url = Some(url.to_owned());

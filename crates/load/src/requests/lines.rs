@@ -1,5 +1,6 @@
 //! Files with a request on each line: a URL or path, or an object of JSON.
 
+use prony_wire::url::ShownUrl;
 use serde_json::{Map, Value};
 
 use super::list::{ListError, ListedBody, ListedRequest, wrong};
@@ -18,7 +19,10 @@ pub fn urls(text: &str) -> Result<Vec<ListedRequest>, ListError> {
         if !is_url(url) {
             return wrong(
                 line,
-                format!("`{url}` begins neither with http://, https:// nor /"),
+                format!(
+                    "`{}` begins neither with http://, https:// nor /",
+                    ShownUrl::new(url)
+                ),
             );
         }
         requests.push(ListedRequest {
@@ -91,7 +95,7 @@ fn request(object: &Map<String, Value>, line: u64) -> Result<ListedRequest, Stri
         false if request.url.is_empty() => Err("`url` is missing".to_owned()),
         false => Err(format!(
             "`url` is `{}`, which begins neither with http://, https:// nor /",
-            request.url
+            ShownUrl::new(&request.url)
         )),
     }
 }

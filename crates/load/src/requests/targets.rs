@@ -40,7 +40,8 @@ pub fn read(text: &str) -> Result<Vec<ListedRequest>, ListError> {
             continue;
         }
         let Some(request) = requests.last_mut().filter(|_| is_open) else {
-            return wrong(number, format!("`{line}` is no target: METHOD URL"));
+            // Of a broken line nobody knows what in it is a secret.
+            return wrong(number, "it is no target: METHOD URL".to_owned());
         };
         if let Some(file) = line.strip_prefix('@') {
             request.body = ListedBody::File(file.trim().to_owned());
@@ -50,7 +51,7 @@ pub fn read(text: &str) -> Result<Vec<ListedRequest>, ListError> {
         } else {
             return wrong(
                 number,
-                format!("`{line}` is neither a header, `Name: value`, nor a body, `@FILE`"),
+                "it is neither a header, `Name: value`, nor a body, `@FILE`".to_owned(),
             );
         }
     }
