@@ -3,7 +3,7 @@
 use crate::compare::simultaneous;
 use crate::special::{normal_distribution, t_quantile};
 use crate::units::Share;
-use crate::{BLOCKS_INTERVAL_MIN, sorted};
+use crate::{BLOCKS_INTERVAL_MIN, Variance};
 
 /// The part of such runs in which the smallest difference is claimed.
 pub const POWER: f64 = 0.80;
@@ -11,21 +11,11 @@ pub const POWER: f64 = 0.80;
 /// The standard deviation of the paired logarithms within their comparisons: what is left when each comparison's own
 /// mean is taken out, pooled over all of them with two pairs or more. `None` without any.
 pub fn pooled_deviation(comparisons: &[Vec<(f64, f64)>]) -> Option<f64> {
-    let (mut squares, mut degrees) = (0.0, 0_usize);
-    for pairs in comparisons {
-        let log_ratio = |&(value, reference): &(f64, f64)| libm::log(value) - libm::log(reference);
-        let logs = sorted(&pairs.iter().map(log_ratio).collect::<Vec<_>>());
-        if logs.len() < 2 {
-            continue;
-        }
-        let mean = logs.iter().sum::<f64>() / logs.len() as f64;
-        squares += logs
-            .iter()
-            .map(|log| (log - mean) * (log - mean))
-            .sum::<f64>();
-        degrees += logs.len() - 1;
-    }
-    (degrees > 0).then(|| (squares / degrees as f64).sqrt())
+    let own = comparisons.iter().filter_map(|pairs| Variance::of(pairs));
+    let (squares, degrees) = own.fold((0.0, 0.0), |sum, of| {
+        (sum.0 + of.variance * of.degrees, sum.1 + of.degrees)
+    });
+    (degrees > 0.0).then(|| (squares / degrees).sqrt())
 }
 
 /// The smallest difference (0.05: a ratio of 1.05) that [`compare_at`](crate::compare_at) with the confidence of

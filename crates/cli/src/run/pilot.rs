@@ -75,24 +75,11 @@ pub fn run(
     let by_starts = warmed.pilot.filter(|_| matches!(aim, Aim::Budget(_)));
     let is_piloted = by_starts.is_none();
     let mut pilot = match by_starts {
-        Some(pilot) => pilot,
-        None => {
-            let ending = first(words, planned, &dir, streams)?;
-            if matches!(ending, Ending::Interrupted | Ending::Usage) {
-                return Ok(ending);
-            }
-            let (run, _) = report::read(&dir.join(layout::PILOT))?;
-            let Some(pilot) = pilot(&run, cells_of_run(&run.plan, planned)) else {
-                let document = dir.join(layout::PILOT).join(layout::DOCUMENT);
-                writeln!(
-                    streams.err,
-                    "prony: the pilot measured nothing twice, so that nothing follows from it; why is in {}",
-                    document.display()
-                )?;
-                return Ok(Ending::Invalid);
-            };
-            pilot
-        }
+        Some(pilot) => *pilot,
+        None => match first(words, planned, &dir, streams)? {
+            Ok(pilot) => pilot,
+            Err(ending) => return Ok(ending),
+        },
     };
     pilot.spent_s += warmed.spent_s;
     let chosen = match choose(&pilot, aim, words, planned) {
@@ -166,7 +153,7 @@ fn warmed_up(
     writeln!(streams.err, "{}", chosen.note)?;
     let length = chosen.length.unwrap_or_default();
     Ok(Ok(ChosenWarmUp {
-        pilot: by_first_trials(&run, planned, length),
+        pilot: by_first_trials(&run, planned, length).map(Box::new),
         ..chosen
     }))
 }
@@ -181,13 +168,13 @@ fn unheard(words: &RunWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending
     super::whole(words, &Course::Pilot, &mut quiet)
 }
 
-/// Runs the pilot itself, whose figures are no result.
+/// Runs the pilot itself, whose figures are no result. `Err` with how that ended, where the user ended it or nothing follows from it.
 fn first(
     words: &RunWords,
     planned: &Plan,
     dir: &Path,
     streams: &mut Streams<'_>,
-) -> anyhow::Result<Ending> {
+) -> anyhow::Result<Result<Pilot, Ending>> {
     let of_pilot = RunWords {
         blocks: Some(BLOCKS),
         cross_check: Some(CrossCheck::No),
@@ -197,7 +184,21 @@ fn first(
         ..fixed(words, planned)
     };
     writeln!(streams.err, "A pilot run first, which is in no result:")?;
-    unheard(&of_pilot, streams)
+    let ending = unheard(&of_pilot, streams)?;
+    if matches!(ending, Ending::Interrupted | Ending::Usage) {
+        return Ok(Err(ending));
+    }
+    let (run, _) = report::read(&dir.join(layout::PILOT))?;
+    if let Some(pilot) = pilot(&run, cells_of_run(&run.plan, planned)) {
+        return Ok(Ok(pilot));
+    }
+    let document = dir.join(layout::PILOT).join(layout::DOCUMENT);
+    writeln!(
+        streams.err,
+        "prony: the pilot measured nothing twice, so that nothing follows from it; why is in {}",
+        document.display()
+    )?;
+    Ok(Err(Ending::Invalid))
 }
 
 /// `14 blocks with windows of 2s`, or `14 blocks with 10 visits of each server, 2s in all`.

@@ -32,7 +32,7 @@ pub struct ChosenWarmUp {
     /// Seconds that it took.
     pub spent_s: f64,
     /// What the same trials tell of what a run costs.
-    pub pilot: Option<Pilot>,
+    pub pilot: Option<Box<Pilot>>,
 }
 
 /// The words of the run that looks at each cell of `planned` once, in `dir`; `Err`: nothing is looked at, and what is chosen

@@ -161,6 +161,20 @@ fn built(fixture: &Fixture, subject: &Subject, isolation: Isolation) -> Result<R
     }
 }
 
+/// The subject of a plan, in its root file system.
+fn planned(subject: &Subject, ready: &Ready, start: &[&str]) -> PlannedSubject {
+    PlannedSubject {
+        id: "test/rooted".to_owned(),
+        name: "rooted".to_owned(),
+        source: subject.source.clone(),
+        start: start.iter().map(|word| (*word).to_owned()).collect(),
+        root_dir: ready.root_dir.clone(),
+        build_dir: ready.dir.clone(),
+        env: std::collections::BTreeMap::new(),
+        ..good()
+    }
+}
+
 /// It is built in its root file system, which nothing of the build or of the trial changes, and measured in it.
 fn a_subject_is_built_and_measured_in_its_root() {
     if !may() {
@@ -188,16 +202,8 @@ fn a_subject_is_built_and_measured_in_its_root() {
     // Making places for mounts in the cached copy leaves the folder that it was copied from as it was.
     let origin = fixture.folder.join("rooted/rootfs");
     assert!(!origin.join("proc").exists() && Path::new(&ready.root_dir).join("proc").exists());
-    let planned = PlannedSubject {
-        id: "test/rooted".to_owned(),
-        name: "rooted".to_owned(),
-        source: subject.source.clone(),
-        start: subject.start.clone(),
-        root_dir: ready.root_dir.clone(),
-        build_dir: ready.dir.clone(),
-        env: std::collections::BTreeMap::new(),
-        ..good()
-    };
+    let start: Vec<&str> = subject.start.iter().map(String::as_str).collect();
+    let planned = planned(&subject, &ready, &start);
     let run = fixture.run(&plan(vec![planned], 1, 300), &[]);
     let trials = of(&run, "rooted");
     assert!(
@@ -236,16 +242,7 @@ fn user_0_without_capabilities_wrote_to_the_machine() {
         "echo set to $(cat /proc/sys/{}) >&2; sh /probe >&2; exec /bin/server __serve {{port}}",
         SETTING.replace('.', "/")
     );
-    let mut planned = PlannedSubject {
-        id: "test/rooted".to_owned(),
-        source: subject.source.clone(),
-        start: ["/bin/sh", "-c", &start].map(str::to_owned).to_vec(),
-        root_dir: ready.root_dir.clone(),
-        build_dir: ready.dir.clone(),
-        env: std::collections::BTreeMap::new(),
-        ..good()
-    };
-    planned.name = "rooted".to_owned();
+    let planned = planned(&subject, &ready, &["/bin/sh", "-c", &start]);
     let mut plan = plan(vec![planned], 1, 300);
     plan.settings = vec![PlannedSetting {
         name: "overflow".to_owned(),
@@ -278,18 +275,8 @@ fn a_process_outside_led_out_of_a_root() {
     }
     let (fixture, subject) = fixture(NAMESPACES);
     let ready = built(&fixture, &subject, NAMESPACES).expect("a build");
-    let mut planned = PlannedSubject {
-        id: "test/rooted".to_owned(),
-        source: subject.source.clone(),
-        start: ["/bin/sh", "-c", SEARCH, "sh", "{port}"]
-            .map(str::to_owned)
-            .to_vec(),
-        root_dir: ready.root_dir.clone(),
-        build_dir: ready.dir.clone(),
-        env: std::collections::BTreeMap::new(),
-        ..good()
-    };
-    planned.name = "rooted".to_owned();
+    let words = ["/bin/sh", "-c", SEARCH, "sh", "{port}"];
+    let planned = planned(&subject, &ready, &words);
     let mut plan = plan(vec![planned], 1, 300);
     let outside = PlannedSubject {
         id: "test/outside".to_owned(),
