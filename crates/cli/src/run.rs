@@ -50,7 +50,7 @@ use builds::{Built, not_run_line};
 pub use folder::next_free;
 use live::LivePage;
 use progress::Bar;
-use words::{CrossCheck, OWNED, RunWords};
+use words::{ByWrk, OWNED, RunWords};
 
 /// What a trial costs beside warm-up and window, for the estimate before a run:
 /// starting, verifying, stopping. During the run the estimate is of measured lengths.
@@ -374,7 +374,7 @@ fn said_before(words: &RunWords, plan: &Plan) -> Vec<String> {
 
 /// Whether the cells of the reference are to be measured by wrk, too.
 fn is_cross_checked(words: &RunWords) -> bool {
-    words.cross_check != Some(CrossCheck::No)
+    words.cross_check != Some(ByWrk::No)
 }
 
 /// What this machine does beside the trials that are measured.

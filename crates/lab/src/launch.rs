@@ -105,6 +105,9 @@ pub const SERVER_PORTS: u16 = 256;
 /// one outside leads user 0 out of a root file system in the same trial, to the machine's own.
 pub const OUTSIDE: CapabilitySet = CapabilitySet::BLOCK_SUSPEND;
 
+/// Where a home folder is in a root file system: the one of the caller is outside.
+const HOME: &str = "/tmp";
+
 /// Capabilities that the first process of a namespace needs to furnish it.
 const FURNISHING: CapabilitySet = CapabilitySet::SYS_ADMIN.union(CapabilitySet::NET_ADMIN);
 
@@ -371,7 +374,7 @@ pub fn place(command: &mut Command, root: Option<&Path>, dir: &Path) -> io::Resu
     } else {
         dir
     })?;
-    command.env("HOME", crate::root::HOME);
+    command.env("HOME", HOME);
     let enter = move || {
         rustix::process::chroot(root.as_c_str())?;
         Ok(rustix::process::chdir(dir.as_c_str())?)

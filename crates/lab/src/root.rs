@@ -23,8 +23,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::launch;
 
-/// Where a home folder is in it: the one of the caller is outside.
-pub const HOME: &str = "/tmp";
 /// Folders in memory.
 const IN_MEMORY: [&str; 2] = ["/tmp", "/run"];
 /// What names servers of names, where something in it downloads.

@@ -31,12 +31,12 @@ pub fn settle(cells: &mut [CellFigures], across: Option<&mut Across>, steps: Opt
         .iter()
         .map(|cell| (cell.cell.clone(), cell.verdict == Some(Verdict::Bound)))
         .collect();
-    let mut claims: Vec<Claim<'_>> = Vec::new();
+    let mut claims: Vec<RatioClaim<'_>> = Vec::new();
     for cell in cells {
         let own = is_bound[&cell.cell];
         let (subject, workload) = (cell.subject.clone(), cell.workload.clone());
         let is_copy = cell.is_copy;
-        claims.extend(ratios(cell).into_iter().map(|(metric, ratio)| Claim {
+        claims.extend(ratios(cell).into_iter().map(|(metric, ratio)| RatioClaim {
             metric,
             subject: subject.clone(),
             workload: Some(workload.clone()),
@@ -51,12 +51,12 @@ pub fn settle(cells: &mut [CellFigures], across: Option<&mut Across>, steps: Opt
         effects.chain(efficiencies)
     });
     let steps = steps.into_iter().flatten().map(|step| &mut step.ratio);
-    claims.extend(across.chain(steps).map(Claim::of_several));
+    claims.extend(across.chain(steps).map(RatioClaim::of_several));
     settle_claims(claims);
 }
 
 /// What one figure is against that of its baseline.
-struct Claim<'a> {
+struct RatioClaim<'a> {
     ratio: &'a mut RatioFigure,
     metric: Metric,
     subject: String,
@@ -68,9 +68,9 @@ struct Claim<'a> {
     bounds: (bool, bool),
 }
 
-impl<'a> Claim<'a> {
-    fn of_several(ratio: &'a mut RatioFigure) -> Claim<'a> {
-        Claim {
+impl<'a> RatioClaim<'a> {
+    fn of_several(ratio: &'a mut RatioFigure) -> RatioClaim<'a> {
+        RatioClaim {
             ratio,
             metric: Metric::RATE,
             subject: String::new(),
@@ -86,9 +86,9 @@ impl<'a> Claim<'a> {
     }
 }
 
-fn settle_claims(mut claims: Vec<Claim<'_>>) {
+fn settle_claims(mut claims: Vec<RatioClaim<'_>>) {
     moderate(&mut claims);
-    let copies = |claim: &&mut Claim<'_>| claim.is_copy;
+    let copies = |claim: &&mut RatioClaim<'_>| claim.is_copy;
     let mut of_copies: BTreeMap<&str, usize> = BTreeMap::new();
     for copy in claims.iter_mut().filter(copies) {
         *of_copies.entry(copy.metric.key).or_default() += 1;
@@ -137,7 +137,7 @@ type Subjects<'a> = BTreeMap<&'a str, Vec<usize>>;
 
 /// Lets the variances of a subject's comparisons by one metric in one workload tell of each other; and those of all workloads in which each
 /// subject has only one.
-fn moderate(claims: &mut [Claim<'_>]) {
+fn moderate(claims: &mut [RatioClaim<'_>]) {
     let mut workloads: BTreeMap<(&str, &str), Subjects<'_>> = BTreeMap::new();
     for (at, claim) in claims.iter().enumerate() {
         let is_own = claim.ratio.variance.is_some() && !claim.ratio.by_turns;
@@ -262,12 +262,12 @@ mod tests {
 
     /// Each of another subject.
     fn settled(metric: Metric, ratios: &mut [RatioFigure], bounds: (bool, bool)) {
-        let claims = ratios.iter_mut().enumerate().map(|(at, ratio)| Claim {
+        let claims = ratios.iter_mut().enumerate().map(|(at, ratio)| RatioClaim {
             metric,
             subject: at.to_string(),
             workload: Some("ping".to_owned()),
             bounds,
-            ..Claim::of_several(ratio)
+            ..RatioClaim::of_several(ratio)
         });
         settle_claims(claims.collect());
     }
@@ -294,11 +294,11 @@ mod tests {
     #[test]
     fn rates_of_a_workload_are_a_family_and_all_else_of_the_run_another() {
         let mut ratios = vec![around(1.05, 0.02); 8];
-        let claims = ratios.iter_mut().enumerate().map(|(at, ratio)| Claim {
+        let claims = ratios.iter_mut().enumerate().map(|(at, ratio)| RatioClaim {
             metric: [Metric::RATE, Metric::P50][at / 4],
             subject: at.to_string(),
             workload: Some(["ping", "hello"][at % 2].to_owned()),
-            ..Claim::of_several(ratio)
+            ..RatioClaim::of_several(ratio)
         });
         settle_claims(claims.collect());
         let half = |of: &RatioFigure| libm::log(of.high / of.ratio);
@@ -311,10 +311,10 @@ mod tests {
     #[test]
     fn a_subjects_other_sizes_tell_how_it_varies() {
         let mut ratios = vec![around(1.05, 0.02); 4];
-        let claims = ratios.iter_mut().map(|ratio| Claim {
+        let claims = ratios.iter_mut().map(|ratio| RatioClaim {
             subject: "axum".to_owned(),
             workload: Some("ping".to_owned()),
-            ..Claim::of_several(ratio)
+            ..RatioClaim::of_several(ratio)
         });
         settle_claims(claims.collect());
         let mut apart = vec![around(1.05, 0.02); 4];
@@ -388,11 +388,11 @@ mod tests {
     fn a_copy_that_differs_takes_all_claims_of_its_metric_back() {
         let settled = |of_copy: f64| {
             let (mut claim, mut copy) = (around(2.0, 0.001), around(of_copy, 0.001));
-            let of_copy = Claim {
+            let of_copy = RatioClaim {
                 is_copy: true,
-                ..Claim::of_several(&mut copy)
+                ..RatioClaim::of_several(&mut copy)
             };
-            settle_claims(vec![Claim::of_several(&mut claim), of_copy]);
+            settle_claims(vec![RatioClaim::of_several(&mut claim), of_copy]);
             (claim.conclusion, claim.unclaimed, copy.conclusion)
         };
         assert_eq!(settled(1.0005), ("higher", "", "no-difference-shown"));

@@ -23,7 +23,7 @@ use prony_report::pilot::{Pilot, by_first_trials, pilot};
 use prony_stats::{Allocation, BLOCKS_INTERVAL_MIN, WINDOWS};
 
 use super::warm_up::{self, ChosenWarmUp};
-use super::words::{CrossCheck, RunWords, percent, said, typed};
+use super::words::{ByWrk, RunWords, percent, said, typed};
 use super::{Course, PER_TRIAL, beside, folder};
 use crate::report;
 use crate::{Ending, Streams};
@@ -69,7 +69,7 @@ pub fn run(
     let words = &RunWords {
         warmup: warmed.length.or(words.warmup),
         // The time is for the comparison.
-        cross_check: words.cross_check.or(Some(CrossCheck::No)),
+        cross_check: words.cross_check.or(Some(ByWrk::No)),
         ..words.clone()
     };
     let by_starts = warmed.pilot.filter(|_| matches!(aim, Aim::Budget(_)));
@@ -177,7 +177,7 @@ fn first(
 ) -> anyhow::Result<Result<Pilot, Ending>> {
     let of_pilot = RunWords {
         blocks: Some(BLOCKS),
-        cross_check: Some(CrossCheck::No),
+        cross_check: Some(ByWrk::No),
         duration: (planned.duration_ns > 0).then(|| WINDOW.min(Nanos(planned.duration_ns))),
         out: Some(dir.join(layout::PILOT)),
         json: false,

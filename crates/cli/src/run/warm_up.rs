@@ -13,7 +13,7 @@ use prony_record::{Plan, layout};
 use prony_report::pilot::Pilot;
 use prony_report::warm_up::{WarmUp, WarmUpCause};
 
-use super::words::{CrossCheck, RunWords, said};
+use super::words::{ByWrk, RunWords, said};
 
 /// Window of each of these trials, and so the longest warm-up that follows from them.
 const WINDOW: Nanos = Nanos::from_secs(3);
@@ -69,7 +69,7 @@ pub fn trials(
         budget: None,
         precision: None,
         profile: false,
-        cross_check: Some(CrossCheck::No),
+        cross_check: Some(ByWrk::No),
         out: Some(dir.join(layout::WARM_UP)),
         json: false,
         ..words.clone()

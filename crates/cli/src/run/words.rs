@@ -85,7 +85,7 @@ pub struct RunWords {
     pub precision: Option<f64>,
     /// Measure the reference with wrk, too, once and where it is on PATH: yes, no [default: no with --budget and --precision, else yes]
     #[arg(long, value_name = "yes|no")]
-    pub cross_check: Option<CrossCheck>,
+    pub cross_check: Option<ByWrk>,
     /// Profile each subject after all blocks: CPU samples as a flame graph, system calls, context switches; excluded
     /// from all figures
     #[arg(long)]
@@ -126,7 +126,7 @@ pub struct RunWords {
 
 /// Whether wrk measures, too.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-pub enum CrossCheck {
+pub enum ByWrk {
     /// Where it is installed.
     Yes,
     /// Not at all.

@@ -46,7 +46,7 @@ pub(crate) fn choose(
             DriverChoice::Ring => MEMORY_TRIES,
             _ => 1,
         };
-        let made = with_memory(tries, MEMORY_PAUSE, || {
+        let made = again_while(is_short_of_memory, tries, MEMORY_PAUSE, || {
             Ring::new(config, pool.clone(), remote.clone())
         });
         match made {
@@ -63,22 +63,24 @@ pub(crate) fn choose(
     Ok((Box::new(epoll), fallback))
 }
 
-/// Makes a ring, up to so many times while locked memory is short: the kernel gives back that of a process's rings some time after
-/// its end, and counts it for all processes of a user.
-fn with_memory<T>(
+/// Whether locked memory is short: the kernel gives back that of a process's rings some time after its end, and counts it for all
+/// processes of a user.
+fn is_short_of_memory(error: &Error) -> bool {
+    matches!(error, Error::RingUnavailable { cause, .. } if cause.raw_os_error() == Some(libc::ENOMEM))
+}
+
+/// Tries up to so many times, while what fails it passes.
+fn again_while<T, E>(
+    passes: impl Fn(&E) -> bool,
     tries: u32,
     pause: Duration,
-    mut make: impl FnMut() -> Result<T, Error>,
-) -> Result<T, Error> {
+    mut make: impl FnMut() -> Result<T, E>,
+) -> Result<T, E> {
     let mut left = tries;
     loop {
         left -= 1;
         match make() {
-            Err(Error::RingUnavailable { cause, .. })
-                if cause.raw_os_error() == Some(libc::ENOMEM) && left > 0 =>
-            {
-                thread::sleep(pause);
-            }
+            Err(error) if left > 0 && passes(&error) => thread::sleep(pause),
             made => return made,
         }
     }
@@ -86,23 +88,18 @@ fn with_memory<T>(
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-
     use super::*;
 
     #[test]
     fn a_ring_was_refused_for_memory_that_was_about_to_be_given_back() {
-        let refused = |number: i32| Error::RingUnavailable {
-            cause: io::Error::from_raw_os_error(number),
-            advice: "",
-        };
         let made_after = |short: u32, number: i32| {
             let mut tried = 0;
-            let made = with_memory(3, Duration::ZERO, || {
+            let passes = |error: &i32| *error == libc::ENOMEM;
+            let made = again_while(passes, 3, Duration::ZERO, || {
                 tried += 1;
                 match tried > short {
                     true => Ok(()),
-                    false => Err(refused(number)),
+                    false => Err(number),
                 }
             });
             (made.is_ok(), tried)
