@@ -193,9 +193,19 @@ impl RecordKey {
                 "what came cannot be decrypted: it was changed on the way, or wrong from the start",
             )
         };
+        let out_of_place = || {
+            PeerFault::new(
+                AlertDescription::UnexpectedMessage,
+                "the peer sent a record that has no place there",
+            )
+        };
         let Some(header) = record.first_chunk::<HEADER_BYTES>().copied() else {
             return Err(undecipherable());
         };
+        // What is protected is called data, whatever is in it.
+        if self.layout == RecordLayout::Tls13 && header[0] != content::DATA {
+            return Err(out_of_place());
+        }
         let (mut nonce, from) = match self.layout {
             RecordLayout::Tls12Explicit => (self.iv, HEADER_BYTES + EXPLICIT_BYTES),
             RecordLayout::Tls13 | RecordLayout::Tls12 => (self.nonce(), HEADER_BYTES),
@@ -220,8 +230,8 @@ impl RecordKey {
             RecordLayout::Tls12Explicit | RecordLayout::Tls12 => (header[0], plain.len()),
             // Zeros pad it behind its type.
             RecordLayout::Tls13 => match plain.iter().rposition(|&byte| byte != 0) {
-                Some(last) if header[0] == content::DATA => (plain[last], last),
-                _ => return Err(undecipherable()),
+                Some(last) => (plain[last], last),
+                None => return Err(out_of_place()),
             },
         };
         if length > PLAIN_BYTES_MAX {

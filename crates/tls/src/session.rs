@@ -212,6 +212,12 @@ impl TlsSession {
     /// What the record means whose plain bytes are from `from` to `to`.
     fn step(&mut self, kind: u8, from: usize, to: usize) -> Result<RecordStep, PeerFault> {
         match kind {
+            content::HANDSHAKE | content::ALERT if self.is_tls13 && from == to => {
+                Err(unexpected("an empty record"))
+            }
+            _ if self.is_tls13 && kind != content::HANDSHAKE && !self.message.is_empty() => {
+                Err(unexpected("a record within a message"))
+            }
             content::DATA if from == to => {
                 self.empty += 1;
                 match self.empty > EMPTY_MAX {
@@ -269,6 +275,11 @@ impl TlsSession {
             };
             self.message(kind, body)?;
             used += 4 + length;
+            if kind == KEY_UPDATE && self.is_tls13 && used < message.len() {
+                return Err(unexpected(
+                    "a message behind a change of the key, in one record",
+                ));
+            }
         }
         message.drain(..used);
         self.message = message;
@@ -344,4 +355,101 @@ fn broke(alert: AlertDescription, how: &str) -> PeerFault {
 
 fn unexpected(how: &str) -> PeerFault {
     broke(AlertDescription::UnexpectedMessage, how)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rustls::pki_types::pem::PemObject as _;
+    use rustls::pki_types::{CertificateDer, ServerName};
+    use rustls::{ClientConfig, ClientConnection, RootCertStore, version};
+
+    use super::*;
+    use crate::{Advanced, Handshaking, Offer, ServerTls, TlsVersions};
+
+    /// A server of TLS 1.3 after its handshake, and the key of its client.
+    fn shaken() -> (Box<TlsSession>, RecordKey) {
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+        let mut roots = RootCertStore::empty();
+        let root = CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap();
+        roots.add(root).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&version::TLS13])
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.enable_secret_extraction = true;
+        let name = ServerName::try_from("localhost").unwrap();
+        let mut peer = ClientConnection::new(Arc::new(config), name).unwrap();
+        let (certificate, key) = (certificate.as_bytes(), key.as_bytes());
+        let versions = TlsVersions::default();
+        let server = ServerTls::from_pem(certificate, key, versions, Offer::Http1, false).unwrap();
+        let mut ours = Handshaking::server(&server).unwrap();
+        loop {
+            let (mut theirs, mut out) = (Vec::new(), Vec::new());
+            peer.write_tls(&mut theirs).unwrap();
+            match ours.advance(&theirs, &mut out).unwrap() {
+                Advanced::More(more) => ours = more,
+                Advanced::Done(session, _) => {
+                    let secrets = peer.dangerous_extract_secrets().unwrap();
+                    return (session, RecordKey::new(secrets.tx, true).unwrap());
+                }
+            }
+            peer.read_tls(&mut out.as_slice()).unwrap();
+            peer.process_new_packets().unwrap();
+        }
+    }
+
+    #[test]
+    fn what_may_not_follow_a_handshake_is_an_unexpected_message() {
+        let update = &KEY_UPDATE_MESSAGE[..];
+        let (half, rest) = update.split_at(2);
+        let twice = [update, update].concat();
+        let data = (content::DATA, &b"Hello"[..]);
+        for (how, records) in [
+            ("zeros alone", vec![(0, &b"\0\0"[..])]),
+            (
+                "a message behind another key",
+                vec![(content::HANDSHAKE, &twice[..])],
+            ),
+            (
+                "data in it",
+                vec![(content::HANDSHAKE, half), data, (content::HANDSHAKE, rest)],
+            ),
+            (
+                "an alert in it",
+                vec![(content::HANDSHAKE, half), (content::ALERT, &[1, 0])],
+            ),
+            ("an empty message", vec![(content::HANDSHAKE, b"")]),
+            ("an empty alert", vec![(content::ALERT, b"")]),
+        ] {
+            let (mut session, mut key) = shaken();
+            let mut sealed = Vec::new();
+            for (content, plain) in records {
+                key.seal(content, plain, &mut sealed).unwrap();
+            }
+            session.take_in(&sealed);
+            let fault = session.next_record().map(|_| ()).unwrap_err();
+            assert_eq!(
+                fault.alert,
+                Some(AlertDescription::UnexpectedMessage),
+                "{how}"
+            );
+        }
+        // In the clear, and as it was meant.
+        let (mut session, _) = shaken();
+        session.take_in(&[content::CHANGE_CIPHER_SPEC, 3, 3, 0, 1, 1]);
+        let fault = session.next_record().map(|_| ()).unwrap_err();
+        assert_eq!(fault.alert, Some(AlertDescription::UnexpectedMessage));
+        let (mut session, mut key) = shaken();
+        let mut sealed = Vec::new();
+        for (content, plain) in [(content::HANDSHAKE, half), (content::HANDSHAKE, rest)] {
+            key.seal(content, plain, &mut sealed).unwrap();
+        }
+        session.take_in(&sealed);
+        assert!(matches!(session.next_data(), Ok(PlainData::More)));
+    }
 }

@@ -88,7 +88,7 @@ impl ShownUrl {
         };
         let from = text.find("://").filter(|at| is_scheme(&text[..*at]));
         let (scheme, rest) = text.split_at(from.map_or(0, |at| at + 3));
-        let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
         // What is filled in is no port that one sees.
         let authority = without_fields(authority);
         let authority = authority.as_str();
@@ -101,7 +101,7 @@ impl ShownUrl {
             is_sign_free && of.parse::<u16>().is_ok_and(|port| port > 0)
         };
         let is_port = port.is_empty() || port.strip_prefix(':').is_some_and(is_number);
-        let is_place = !authority.contains('@') && is_port;
+        let is_place = !authority.is_empty() && !authority.contains('@') && is_port;
         // A password that was not escaped may have any character, so that all before the last `@` may be of it.
         ShownUrl(match rest.rfind('@').filter(|_| !is_place) {
             Some(at) => format!("{scheme}***{}", &rest[at..]),
@@ -117,7 +117,7 @@ fn without_fields(text: &str) -> String {
     for part in parts {
         match part.split_once('}') {
             Some((_, behind)) => plain.extend(["1", behind]),
-            None => plain.push_str(part),
+            None => plain.extend(["{env:", part]),
         }
     }
     plain
@@ -230,6 +230,11 @@ mod tests {
             ("p@a/?to=http://x", "***@a/?to=http://x"),
             ("http://u:/p@a/", "http://***@a/"),
             ("http://{env:USER}:p@a/", "http://***@a/"),
+            ("http://CORP\\u:p@a/", "http://***@a/"),
+            ("http:///u:p@a/", "http://***@a/"),
+            ("http://\\u:p@a/", "http://***@a/"),
+            ("http://?u:p@a/", "http://***@a/"),
+            ("http://u:{env:8/p@a/", "http://***@a/"),
             // There is none in these.
             ("http://a:1/?to=http://b/@:c", "http://a:1/?to=http://b/@:c"),
             ("http://[::1]/@", "http://[::1]/@"),

@@ -139,7 +139,7 @@ impl Output {
         &mut self,
         mut poll: impl FnMut(&mut Wire, &mut Context<'_>) -> Poll<io::Result<T>>,
     ) -> io::Result<T> {
-        let mut left = self.stream.posted_bytes();
+        let mut seen = self.stream.progress();
         let mut due = self.shared.handle.now() + self.shared.options.write_timeout;
         poll_fn(|cx| {
             loop {
@@ -150,11 +150,11 @@ impl Output {
                     return Poll::Pending;
                 }
                 let now = self.shared.handle.now();
-                let still_left = self.stream.posted_bytes();
-                if still_left == left || self.shared.before_stop(Instant::NEVER) <= now {
+                let progress = self.stream.progress();
+                if progress == seen || self.shared.before_stop(Instant::NEVER) <= now {
                     return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
                 }
-                left = still_left;
+                seen = progress;
                 due = now + self.shared.options.write_timeout;
             }
         })

@@ -145,6 +145,14 @@ impl Wire {
         }
     }
 
+    /// A number that changes as the client takes what is sent to it.
+    pub(crate) fn progress(&self) -> u64 {
+        match self {
+            Wire::Http2(stream) => stream.progress(),
+            _ => self.posted_bytes() as u64,
+        }
+    }
+
     /// Ends this side once what was posted is out.
     pub(crate) fn shutdown_write(&mut self) {
         self.say_end();

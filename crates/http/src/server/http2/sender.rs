@@ -43,6 +43,8 @@ struct SenderState {
     last_data: Option<(u32, usize)>,
     /// Frames of data since that was asked last.
     data_frames: u32,
+    /// Bytes of bodies that were framed, on all streams.
+    framed_bytes: u64,
 }
 
 /// The answer on one stream.
@@ -89,6 +91,7 @@ impl FrameSender {
             turn: 0,
             last_data: None,
             data_frames: 0,
+            framed_bytes: 0,
         }))
     }
 
@@ -262,6 +265,7 @@ impl SenderState {
         stream.turn_bytes -= count;
         stream.has_ended |= ends;
         self.window -= count as i64;
+        self.framed_bytes += count as u64;
         count
     }
 
@@ -399,6 +403,17 @@ impl StreamSender {
         state.streams.get(self.place).map_or(0, OutStream::unsent)
     }
 
+    /// A number that changes as the client takes what is sent: on any stream where this one waits for its turn among them, and on this
+    /// one where it waits for its own window.
+    pub(crate) fn progress(&self) -> u64 {
+        let state = self.frames.0.borrow();
+        match state.streams.get(self.place) {
+            Some(stream) if stream.window > 0 => state.framed_bytes,
+            Some(stream) => stream.unsent() as u64,
+            None => 0,
+        }
+    }
+
     /// Ready once nothing waits. The connection polls the stream then.
     pub(crate) fn poll_sent(&self) -> Poll<io::Result<()>> {
         match self.unsent_bytes() {
@@ -510,6 +525,24 @@ mod tests {
         two.data(&[], true).unwrap();
         assert_eq!(frames(&sender.take_out(Vec::new())), [(0, 1, 0)]);
         assert!(sender.close(1));
+    }
+
+    #[test]
+    fn an_answer_timed_out_while_the_client_took_others() {
+        let sender = Rc::new(FrameSender::new(1 << 20));
+        assert!(sender.widen(None, 1 << 20).is_ok());
+        let (one, two) = (stream(&sender, 0, 1), stream(&sender, 1, 3));
+        assert_eq!(one.data(&[b'x'; 16_384], false).ok(), Some(()));
+        assert!(one.poll_room().is_pending());
+        let waits = one.progress();
+        assert_eq!(one.progress(), waits);
+        two.data(b"y", false).unwrap();
+        assert_ne!(one.progress(), waits);
+        // Behind a window of its own that is shut, it waits for nobody else.
+        assert!(sender.widen(Some(0), -100_000).is_ok());
+        let shut = one.progress();
+        two.data(b"y", false).unwrap();
+        assert_eq!(one.progress(), shut);
     }
 
     /// What a stream in pieces frames until it has to wait.
