@@ -280,6 +280,7 @@ impl Bench<'_> {
             driver: crate::driver::chosen()?,
             wrk: None,
             profile: None,
+            again: false,
             interrupt: Interrupt::by_flag(Arc::clone(self.interrupted)),
         };
         let environment = Environment {

@@ -157,6 +157,7 @@ fn measured(
     let mut live = live_page(words, course, plan, &dir, streams)?;
     let measured = measure(
         words,
+        course,
         plan,
         environment,
         home,
@@ -553,6 +554,7 @@ fn machine(
 )]
 fn measure(
     words: &RunWords,
+    course: &Course,
     plan: &Plan,
     environment: Environment,
     home: &Home,
@@ -572,6 +574,8 @@ fn measure(
             .filter(|_| is_cross_checked(words))
             .and_then(|path| Wrk::find(&path)),
         profile: means(plan),
+        // Where a time was given, all of it is planned.
+        again: matches!(course, Course::Asked),
         interrupt: Interrupt::by_flag(Arc::clone(interrupted)),
     };
     let mut bar = Bar::new(plan, streams.err)?;

@@ -109,6 +109,11 @@ impl<'a> Case<'a> {
         self.measured().chain(self.runs().map(|(trial, _)| trial))
     }
 
+    /// The blocks in which others used its cores, or its generator's, each with the part of the window ([`prony_record::disturbed`]).
+    pub fn disturbed(&self) -> BTreeMap<u32, f64> {
+        prony_record::disturbed(self.measured())
+    }
+
     /// The rate of each measured block: requests a second of a server, counts a second of a program; of a search the
     /// highest that it found, where it found one.
     pub fn rates(&self) -> Vec<(u32, f64)> {

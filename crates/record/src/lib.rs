@@ -26,6 +26,7 @@
 mod agreement;
 mod answers;
 mod client;
+mod disturbed;
 mod environment;
 mod histogram;
 pub mod layout;
@@ -48,6 +49,7 @@ pub use answers::{AnswerChecks, CheckCount, Failures, LatencyNs, NEVER};
 pub use client::{
     ClientFigures, ClientReport, CountsSign, PeerCounts, PlannedClient, PlannedNetwork, Spread,
 };
+pub use disturbed::{DISTURBED, disturbed};
 pub use environment::{CodeState, Environment, Fact, Software};
 pub use histogram::Histogram;
 pub use load::{

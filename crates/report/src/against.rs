@@ -60,7 +60,7 @@ pub fn against_reference(place: &str, cells: &[&CellFigures]) -> Option<String> 
                 Some(cpu) => format!("{} (CPU a request {cpu})", cell.label),
                 None => cell.label.clone(),
             },
-            Told::NotByBound | Told::NotByCopy => cell.label.clone(),
+            Told::NotByBound | Told::NotByCopy | Told::NotByOthers => cell.label.clone(),
         };
         told.entry(what).or_default().push((ratio.ratio, name));
     }
@@ -140,6 +140,7 @@ enum Told {
     NoDifference,
     NotByBound,
     NotByCopy,
+    NotByOthers,
 }
 
 impl Told {
@@ -150,6 +151,7 @@ impl Told {
             ("no-difference-shown", _) => Some(Told::NoDifference),
             (_, ratio::BY_BOUND) => Some(Told::NotByBound),
             (_, ratio::BY_COPY) => Some(Told::NotByCopy),
+            (_, ratio::BY_OTHERS) => Some(Told::NotByOthers),
             _ => None,
         }
     }
@@ -162,6 +164,9 @@ impl Told {
             Told::NotByBound => "not to be told, as the generator was the limit:",
             Told::NotByCopy => {
                 "not to be told, as a copy of the reference came out different, too:"
+            }
+            Told::NotByOthers => {
+                "not to be told, as others used the cores for over a third of the blocks:"
             }
         }
     }

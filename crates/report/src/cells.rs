@@ -326,6 +326,7 @@ fn rate_against(
         let own = (metric.values)(run, case).into_iter();
         let figure = paired(
             baseline,
+            case,
             own.filter(|(block, _)| !apart.contains(block)),
             (metric.values)(run, baseline),
         )?;

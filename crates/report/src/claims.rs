@@ -2,7 +2,7 @@
 //!
 //! Every ratio of a document is a [`RatioFigure`], made from pairs of values of the same blocks. When all are there,
 //! [`settle`] gives them their intervals: those of a workload's rates hold together, and so do those of all other metrics of
-//! the run ([`prony_stats::simultaneous`]), so that no sentence says more than the numbers beside it. Each is as wide as the
+//! the run ([`prony_stats::together`]), so that no sentence says more than the numbers beside it. Each is as wide as the
 //! subject's cells of that workload, or of all where it has one in each, vary ([`prony_stats::moderated`]). What cannot be used enters no claim; a figure that is a bound makes a
 //! claim in one direction only; and where a copy of the baseline differs from it, nothing is claimed of that metric.
 //!
@@ -12,14 +12,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use prony_findings::Verdict;
 use prony_record::Plan;
-use prony_stats::{BLOCKS_INTERVAL_MIN, Variance, detectable_by, median, moderated, simultaneous};
+use prony_stats::{
+    BLOCKS_INTERVAL_MIN, CONFIDENCE, Siblings, Variance, detectable_by, median, moderated, together,
+};
 use serde::Serialize;
 
 use crate::clients::steps::Step;
 use crate::figures::CellFigures;
 use crate::metrics::Metric;
 use crate::programs::across::Across;
-use crate::ratio::{BY_COPY, RatioFigure};
+use crate::ratio::{BY_COPY, BY_OTHERS, RatioFigure};
 
 /// Confidence of the intervals, taken together, by which copies of baselines are seen to differ from them.
 const COPY_CONFIDENCE: f64 = 0.99;
@@ -87,7 +89,18 @@ impl<'a> RatioClaim<'a> {
 }
 
 fn settle_claims(mut claims: Vec<RatioClaim<'_>>) {
-    moderate(&mut claims);
+    let subjects = moderate(&mut claims);
+    // Those of a family hold together: each by its place.
+    let mut families: BTreeMap<Option<String>, BTreeSet<usize>> = BTreeMap::new();
+    for (at, claim) in claims.iter().enumerate() {
+        if claim.ratio.is_interval() && !claim.is_copy {
+            families.entry(claim.family()).or_default().insert(at);
+        }
+    }
+    let confidences: BTreeMap<Option<String>, f64> = families
+        .into_iter()
+        .map(|(family, places)| (family, confidence(&subjects, &places)))
+        .collect();
     let copies = |claim: &&mut RatioClaim<'_>| claim.is_copy;
     let mut of_copies: BTreeMap<&str, usize> = BTreeMap::new();
     for copy in claims.iter_mut().filter(copies) {
@@ -101,16 +114,14 @@ fn settle_claims(mut claims: Vec<RatioClaim<'_>>) {
             differ.insert(copy.metric.key);
         }
     }
-    let mut families: BTreeMap<Option<String>, usize> = BTreeMap::new();
-    claims.retain(|claim| !claim.is_copy);
-    for claim in claims.iter().filter(|claim| claim.ratio.is_interval()) {
-        *families.entry(claim.family()).or_default() += 1;
-    }
-    for claim in &mut claims {
-        let count = families.get(&claim.family()).copied().unwrap_or(0);
-        claim.ratio.at(simultaneous(count));
+    for claim in claims.iter_mut().filter(|claim| !claim.is_copy) {
+        let confidence = confidences.get(&claim.family());
+        claim.ratio.at(confidence.copied().unwrap_or(CONFIDENCE));
         if differ.contains(claim.metric.key) {
             claim.ratio.unclaim(BY_COPY);
+        }
+        if claim.ratio.is_disturbed {
+            claim.ratio.unclaim(BY_OTHERS);
         }
         if let Some(below) = claim.metric.bound_below {
             let (own, baseline) = claim.bounds;
@@ -132,12 +143,30 @@ pub fn counts(cells: &[CellFigures]) -> (usize, usize) {
     (rates.into_values().max().unwrap_or(0), others)
 }
 
+/// The confidence of each of those at these places, of which `subjects` says what they have in common.
+fn confidence(subjects: &[(Vec<usize>, Siblings)], places: &BTreeSet<usize>) -> f64 {
+    let mut alone = places.clone();
+    let mut family: Vec<Siblings> = Vec::new();
+    for (own, siblings) in subjects {
+        if !own.iter().any(|at| places.contains(at)) {
+            continue;
+        }
+        let mut siblings = siblings.clone();
+        for (at, (_, is_in)) in own.iter().zip(&mut siblings.comparisons) {
+            *is_in = alone.remove(at);
+        }
+        family.push(siblings);
+    }
+    family.extend(alone.iter().map(|_| Siblings::alone()));
+    together(&family)
+}
+
 /// Comparisons of one subject, by their places.
 type Subjects<'a> = BTreeMap<&'a str, Vec<usize>>;
 
 /// Lets the variances of a subject's comparisons by one metric in one workload tell of each other; and those of all workloads in which each
-/// subject has only one.
-fn moderate(claims: &mut [RatioClaim<'_>]) {
+/// subject has only one. Gives the places of each subject's, and how they go together.
+fn moderate(claims: &mut [RatioClaim<'_>]) -> Vec<(Vec<usize>, Siblings)> {
     let mut workloads: BTreeMap<(&str, &str), Subjects<'_>> = BTreeMap::new();
     for (at, claim) in claims.iter().enumerate() {
         let is_own = claim.ratio.variance.is_some() && !claim.ratio.by_turns;
@@ -155,19 +184,24 @@ fn moderate(claims: &mut [RatioClaim<'_>]) {
             group.entry(subject).or_default().extend(places);
         }
     }
+    let mut all = Vec::new();
     let mut settled: Vec<(usize, Variance)> = Vec::new();
-    for subjects in groups.values() {
+    for subjects in groups.into_values() {
         let variance = |at: &usize| claims[*at].ratio.variance;
         let own: Vec<Vec<Variance>> = subjects
             .values()
             .map(|of| of.iter().filter_map(variance).collect())
             .collect();
-        let places = subjects.values().flatten().copied();
-        settled.extend(places.zip(moderated(&own).into_iter().flatten()));
+        let (variances, alike) = moderated(&own);
+        for ((places, own), variances) in subjects.into_values().zip(own).zip(variances) {
+            settled.extend(places.iter().copied().zip(variances));
+            all.push((places, Siblings::of(&own, alike)));
+        }
     }
     for (at, variance) in settled {
         claims[at].ratio.variance = Some(variance);
     }
+    all
 }
 
 /// All ratios of a cell.
@@ -226,7 +260,9 @@ pub fn resolutions(plan: &Plan, cells: &[CellFigures]) -> Vec<Resolution> {
         let own = cells.iter().filter(|c| c.workload == name);
         let all = own.clone().filter_map(|c| c.ratio.as_ref());
         let claims = own.filter(|c| !c.is_copy).filter_map(|c| c.ratio.as_ref());
-        let comparisons = claims.filter(|ratio| ratio.is_interval()).count();
+        let mut claims = claims.filter(|ratio| ratio.is_interval());
+        let comparisons = claims.clone().count();
+        let confidence = claims.next().map_or(CONFIDENCE, |ratio| ratio.confidence);
         let enough = all.clone().map(|ratio| ratio.blocks);
         let blocks = enough.clone().filter(|n| *n >= BLOCKS_INTERVAL_MIN).min();
         let blocks = blocks.or(enough.max())?;
@@ -234,7 +270,7 @@ pub fn resolutions(plan: &Plan, cells: &[CellFigures]) -> Vec<Resolution> {
         let squares: f64 = variances.iter().map(|of| of.variance).sum();
         let degrees = median(&variances.iter().map(|of| of.degrees).collect::<Vec<_>>())?;
         let deviation = (squares / variances.len() as f64).sqrt();
-        let detectable = detectable_by(deviation, blocks, degrees, comparisons);
+        let detectable = detectable_by(deviation, blocks, degrees, confidence);
         Some(Resolution {
             workload: name.to_owned(),
             blocks,
@@ -279,9 +315,9 @@ mod tests {
         assert_eq!(one[0].conclusion, "higher");
         let mut many = vec![around(1.05, 0.02); 20];
         settled(Metric::RATE, &mut many, (false, false));
-        // The quantiles of Student's distribution with five degrees of freedom at 0.975 and at 1 - 0.05 / 40.
+        // The quantiles of Student's distribution with five degrees of freedom at 0.975 and at (1 + 0.95^(1/20)) / 2.
         let half = |of: &RatioFigure| libm::log(of.high / of.ratio);
-        assert!((half(&many[0]) / half(&one[0]) - 5.604 / 2.571).abs() < 0.01);
+        assert!((half(&many[0]) / half(&one[0]) - 5.573 / 2.571).abs() < 0.01);
         assert_eq!(many[0].conclusion, "no-difference-shown");
         // Those without an interval take nothing from the others.
         let pairs = vec![(1.0, 1.0); 5];

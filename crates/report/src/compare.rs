@@ -6,6 +6,8 @@
 //!
 //! Not for: running anything, reading files.
 
+use std::collections::BTreeSet;
+
 use prony_base::counted;
 use prony_stats::BLOCKS_INTERVAL_MIN;
 use serde::Serialize;
@@ -19,7 +21,7 @@ use crate::log::{CellEntry, Entry};
 use crate::markdown;
 use crate::metrics::Metric;
 use crate::numbers;
-use crate::ratio::RatioFigure;
+use crate::ratio::{BY_OTHERS, RatioFigure};
 use crate::settings::with_settings;
 use crate::view;
 use crate::words::listed;
@@ -121,7 +123,18 @@ pub fn interleaved(run: &Run, baseline: &str, other: &str) -> Comparison {
         let differs = |r: &RatioFigure| matches!(r.conclusion, "higher" | "lower");
         cell.is_copy && cell.ratio.as_ref().is_some_and(differs)
     });
-    let basis = match (figures.iter().any(|f| f.interval.is_some()), copy) {
+    let ratios = || {
+        own.iter()
+            .flat_map(|cell| cell.ratio.iter().chain(cell.ratios.values()))
+    };
+    let by_others = ratios().any(|ratio| ratio.unclaimed == BY_OTHERS);
+    let out: BTreeSet<u32> = ratios()
+        .flat_map(|ratio| &ratio.left_out)
+        .copied()
+        .collect();
+    let is_any = figures.iter().any(|f| f.interval.is_some());
+    let mut basis = match (is_any, copy) {
+        (false, _) if by_others => BY_OTHERS.to_owned(),
         (_, true) => {
             "a copy of the baseline came out different, too, so that nothing is claimed of rates"
                 .to_owned()
@@ -138,6 +151,13 @@ pub fn interleaved(run: &Run, baseline: &str, other: &str) -> Comparison {
             "no figure has an interval: each is a bound, or cannot be used".to_owned()
         }
     };
+    if !out.is_empty() {
+        let numbers: Vec<String> = out.iter().map(ToString::to_string).collect();
+        basis += &format!(
+            "; in no ratio: what others disturbed (block {})",
+            numbers.join(", ")
+        );
+    }
     Comparison {
         schema: 1,
         baseline: baseline.to_owned(),

@@ -37,6 +37,12 @@ pub struct RatioFigure {
     /// Why nothing is claimed although there is an interval; else empty.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub unclaimed: &'static str,
+    /// Blocks that others disturbed on either side, and that are in none of its figures.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<u32>,
+    /// Whether others disturbed over a third of its blocks.
+    #[serde(skip)]
+    pub is_disturbed: bool,
     /// What it was made from: `(value, baseline)` by block.
     #[serde(skip)]
     pub pairs: Vec<(f64, f64)>,
@@ -46,10 +52,16 @@ pub struct RatioFigure {
     /// Whether that is of few blocks in turns ([`of_turns`]).
     #[serde(skip)]
     pub by_turns: bool,
+    /// Confidence of its interval.
+    #[serde(skip)]
+    pub confidence: f64,
 }
 
 /// Why nothing is claimed: a figure is a bound, which does not settle it.
 pub const BY_BOUND: &str = "a figure is a bound";
+
+/// Why nothing is claimed: others used the cores for too long.
+pub const BY_OTHERS: &str = "others disturbed over a third of its blocks";
 
 /// Why nothing is claimed: a copy of the baseline differs from it.
 pub const BY_COPY: &str = "a copy of the baseline differs from it";
@@ -68,7 +80,10 @@ impl RatioFigure {
             conclusion: "",
             bound: "",
             unclaimed: "",
+            left_out: Vec::new(),
+            is_disturbed: false,
             variance: Variance::of(&pairs),
+            confidence: CONFIDENCE,
             by_turns: false,
             pairs,
         };
@@ -95,6 +110,7 @@ impl RatioFigure {
         };
         let compared = compare_from(least, &self.pairs, confidence, self.variance);
         if let Some(compared) = compared {
+            self.confidence = confidence;
             self.take(&compared);
         }
     }
@@ -125,18 +141,28 @@ impl RatioFigure {
     }
 }
 
-/// The ratio of `case` to `baseline` by a value of their trials, block by block.
+/// The ratio of `case` to `baseline` by a value of their trials, block by block. A block that others disturbed on either side is in
+/// none, as long as enough are left.
 pub fn paired(
     baseline: &Case<'_>,
+    case: &Case<'_>,
     own: impl IntoIterator<Item = (u32, f64)>,
     theirs: impl IntoIterator<Item = (u32, f64)>,
 ) -> Option<RatioFigure> {
     let theirs: BTreeMap<u32, f64> = theirs.into_iter().collect();
-    let pair = |(block, value): (u32, f64)| Some((value, *theirs.get(&block)?));
-    RatioFigure::of(
-        &baseline.cell.id,
-        own.into_iter().filter_map(pair).collect(),
-    )
+    let pair = |(block, value): (u32, f64)| Some((block, (value, *theirs.get(&block)?)));
+    let pairs: BTreeMap<u32, (f64, f64)> = own.into_iter().filter_map(pair).collect();
+    let mut out: BTreeSet<u32> = baseline.disturbed().into_keys().collect();
+    out.extend(case.disturbed().into_keys());
+    out.retain(|block| pairs.contains_key(block));
+    let is_disturbed = 3 * out.len() > pairs.len();
+    if is_disturbed || pairs.len() < out.len() + BLOCKS_INTERVAL_MIN {
+        out.clear();
+    }
+    let kept = pairs.into_iter().filter(|(block, _)| !out.contains(block));
+    let mut figure = RatioFigure::of(&baseline.cell.id, kept.map(|(_, pair)| pair).collect())?;
+    (figure.left_out, figure.is_disturbed) = (out.into_iter().collect(), is_disturbed);
+    Some(figure)
 }
 
 /// The rate of `case` over that of `baseline`. A quick run's few blocks have an interval where they are measured in turns.
@@ -145,6 +171,7 @@ pub fn rates(baseline: &Case<'_>, case: &Case<'_>) -> Option<RatioFigure> {
     let own = case.rates().into_iter();
     let mut ratio = paired(
         baseline,
+        case,
         own.filter(|(block, _)| !apart.contains(block)),
         baseline.rates(),
     )?;

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::figures::CellFigures;
 use crate::numbers::{self, NOTHING};
-use crate::ratio::{BY_BOUND, BY_COPY, RatioFigure};
+use crate::ratio::{BY_BOUND, BY_COPY, BY_OTHERS, RatioFigure};
 
 /// One table.
 #[derive(Clone, Debug, Serialize)]
@@ -239,6 +239,7 @@ pub fn of_ratio(
         (_, "at-most", _) => "at most",
         (.., BY_BOUND) => "not claimed: a figure is a bound",
         (.., BY_COPY) => "not claimed: a copy differs",
+        (.., BY_OTHERS) => "not claimed: others used the cores",
         _ if is_of_two_groups(ratio.is_interval(), ratio.blocks) => {
             "not claimed: blocks in two groups"
         }

@@ -2,6 +2,7 @@
 
 mod fixture;
 
+use prony_record::Role;
 use prony_report::compare::{Comparison, Gate, apart, baseline_in, interleaved};
 use prony_report::log::{CellEntry, Entry, Section, history};
 
@@ -29,6 +30,50 @@ fn a_claim_is_a_sentence_with_its_interval_and_the_rest_has_a_bound() {
         "{rate}"
     );
     assert!(rate.trim_end().ends_with("| yes     |"), "{rate}");
+}
+
+#[test]
+fn a_block_that_others_disturbed_is_in_no_ratio_and_of_too_many_nothing_is_claimed() {
+    // Half as fast in these blocks, while somebody else had a third of the core.
+    let compared = |blocks: &[u32]| {
+        let mut run = fixture::full();
+        let is_one =
+            |cell: &str, block| cell.starts_with("go/fasthttp ") && blocks.contains(&block);
+        for trial in run.trials.iter_mut().filter(|t| is_one(&t.cell, t.block)) {
+            for process in trial
+                .processes
+                .iter_mut()
+                .filter(|p| p.role == Role::Subject)
+            {
+                process.cpu_ns -= 600_000_000;
+            }
+            let load = trial.load.as_mut().expect("a report");
+            load.completed /= 2;
+        }
+        interleaved(&run, "rust/axum", "go/fasthttp")
+    };
+    let rate = |of: &Comparison| {
+        let rates = of.figures.iter().filter(|of| of.metric == "rate");
+        rates
+            .map(|rate| (rate.ratio, rate.conclusion))
+            .collect::<Vec<_>>()
+    };
+    let (usual, some, most) = (compared(&[]), compared(&[2, 7]), compared(&[0, 1, 2, 3, 4]));
+    assert!(!usual.basis.contains("disturbed"), "{}", usual.basis);
+    assert!(
+        some.basis
+            .ends_with("; in no ratio: what others disturbed (block 2, 7)"),
+        "{}",
+        some.basis
+    );
+    for ((with, said), (without, _)) in rate(&usual).into_iter().zip(rate(&some)) {
+        assert!(
+            (with / without - 1.0).abs() < 0.01 && said == "lower",
+            "{with} {without}"
+        );
+    }
+    assert!(rate(&most).iter().all(|(_, said)| *said == "not-claimed"));
+    assert_eq!(most.basis, "others disturbed over a third of its blocks");
 }
 
 #[test]

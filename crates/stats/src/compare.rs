@@ -41,10 +41,11 @@ pub fn compare(pairs: &[(f64, f64)]) -> Option<Comparison> {
     compare_at(pairs, CONFIDENCE)
 }
 
-/// The confidence of each of `count` intervals that all hold together with [`CONFIDENCE`] at least, whatever they have in
-/// common (Bonferroni: the chances of missing add up at the most). Of none it is that of one.
+/// The confidence of each of `count` intervals that all hold together with [`CONFIDENCE`] at least, also where their means go
+/// together (Z. Šidák, "Rectangular confidence regions for the means of multivariate normal distributions", 1967). Of none it is
+/// that of one.
 pub fn simultaneous(count: usize) -> f64 {
-    1.0 - (1.0 - CONFIDENCE) / count.max(1) as f64
+    libm::pow(CONFIDENCE, 1.0 / count.max(1) as f64)
 }
 
 /// Compares `(value, reference)` of the same blocks: see [`compare_by`], with the pairs' own variance.

@@ -30,7 +30,7 @@
 //!
 //! What an interval assumes is a [`Warning`] where the data contradict it, and this where
 //! they cannot: blocks are independent of each other. Intervals that are shown together hold together
-//! where they are made with the confidence of [`simultaneous`] ones.
+//! where they are made with the confidence of [`simultaneous`] ones, or of a family's ([`together`]).
 //!
 //! Not for: reading files, choosing what to compare, writing sentences. The same input gives
 //! the same bits on every machine: transcendental functions come from `libm`.
@@ -67,7 +67,7 @@ pub use compare::{
     Comparison, Conclusion, compare, compare_at, compare_by, compare_from, simultaneous,
 };
 pub use little::in_flight;
-pub use moderated::{TURNED_BLOCKS_MIN, Variance, moderated, of_turns};
+pub use moderated::{Siblings, TURNED_BLOCKS_MIN, Variance, moderated, of_turns, together};
 pub use modes::{TwoModes, two_modes};
 pub use over_seconds::{ratio_over_seconds, share_over_seconds};
 pub use power::{POWER, detectable, detectable_by, pooled_deviation};

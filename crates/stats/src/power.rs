@@ -24,20 +24,16 @@ pub fn pooled_deviation(comparisons: &[Vec<(f64, f64)>]) -> Option<f64> {
 /// in it. `None` where nothing is claimed at all.
 pub fn detectable(deviation: f64, pairs: usize, comparisons: usize) -> Option<Share> {
     let own = pairs.checked_sub(1)? as f64;
-    detectable_by(deviation, pairs, own, comparisons)
+    detectable_by(deviation, pairs, own, simultaneous(comparisons))
 }
 
-/// [`detectable`] where the deviation has so many degrees of freedom, as [`moderated`](crate::moderated()) ones do.
-pub fn detectable_by(
-    deviation: f64,
-    pairs: usize,
-    degrees: f64,
-    comparisons: usize,
-) -> Option<Share> {
+/// [`detectable`] where the deviation has so many degrees of freedom, as [`moderated`](crate::moderated()) ones do, and each interval
+/// this confidence.
+pub fn detectable_by(deviation: f64, pairs: usize, degrees: f64, confidence: f64) -> Option<Share> {
     if pairs < BLOCKS_INTERVAL_MIN || !deviation.is_finite() || deviation < 0.0 {
         return None;
     }
-    let limit = t_quantile(0.5 + simultaneous(comparisons) / 2.0, degrees)?;
+    let limit = t_quantile(0.5 + confidence / 2.0, degrees)?;
     let (mut low, mut high) = (0.0, 4.0 * limit + 40.0);
     while high - low > 1e-9 * high {
         let middle = low + (high - low) / 2.0;

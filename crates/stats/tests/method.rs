@@ -225,7 +225,7 @@ fn is_printed(computed: f64, decimals: usize, printed: f64) {
 
 #[test]
 fn numbers_within_sentences() {
-    let found = numbers("(Bonferroni: of {}, each has {} %)");
+    let found = numbers("of {} that share nothing, each has {} %, after");
     is_printed(100.0 * simultaneous(found[0] as usize), 2, found[1]);
     let found = numbers(
         "of {} blocks the smallest and the largest contain the median with {} %, the next two with {} %",

@@ -11,8 +11,9 @@ use std::fs;
 
 use prony_base::Random;
 use prony_stats::{
-    Comparison, Conclusion, POWER, Rate, Ratio, Spread, SpreadKind, Variance, compare_at,
-    compare_by, detectable, median, moderated, simultaneous, summarise, t_quantile,
+    CONFIDENCE, Comparison, Conclusion, POWER, Rate, Ratio, Siblings, Spread, SpreadKind, Variance,
+    compare_at, compare_by, detectable, median, moderated, simultaneous, summarise, t_quantile,
+    together,
 };
 use prony_testkit::root;
 
@@ -141,7 +142,7 @@ fn of_a_copy_a_difference_is_claimed_in_one_of_twenty_runs_at_the_most() {
 /// A document has the servers of all languages, each in several cells; their variances are moderated by each other.
 #[test]
 fn of_every_server_in_a_document_intervals_hold_the_ratio() {
-    let tries = prony_testkit::seeds(60, 10_000);
+    let tries = prony_testkit::seeds(20, 1_000);
     for (method, _) in METHODS {
         for (at, metric) in METRICS.into_iter().enumerate() {
             let residuals = SERVERS.map(|server| {
@@ -162,20 +163,20 @@ fn of_every_server_in_a_document_intervals_hold_the_ratio() {
                         let of = of.iter().filter_map(|pairs| Variance::of(pairs));
                         of.collect::<Vec<_>>()
                     });
+                    let (moderated, alike) = moderated(&variances);
+                    let siblings = variances.each_ref().map(|of| Siblings::of(of, alike));
+                    let of_family = together(&siblings);
                     let mut is_missed = false;
-                    for ((of, variances), held) in
-                        document.iter().zip(moderated(&variances)).zip(&mut held)
-                    {
+                    for ((of, variances), held) in document.iter().zip(moderated).zip(&mut held) {
                         for (pairs, variance) in of.iter().zip(variances) {
-                            let by = |count| {
-                                let confidence = simultaneous(count);
+                            let by = |confidence| {
                                 compare_by(pairs, confidence, Some(variance))
                                     .expect("pairs")
                                     .spread
                             };
                             let holds = |of: &Spread<Ratio>| of.low.0 <= 1.0 && of.high.0 >= 1.0;
-                            let together = by(3 * cells);
-                            *held += u64::from(holds(&by(1)));
+                            let together = by(of_family);
+                            *held += u64::from(holds(&by(CONFIDENCE)));
                             is_missed |= !holds(&together);
                             let own = compare_at(pairs, simultaneous(3 * cells)).expect("pairs");
                             let log = |of: &Spread<Ratio>| libm::log(of.high.0 / of.low.0);

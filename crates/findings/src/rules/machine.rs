@@ -100,15 +100,16 @@ fn more_threads(case: &Case<'_>) -> Vec<Finding> {
 }
 
 const DRIFTED: (&str, &str) = (
-    "The machine's speed changed, or it was busy with something else, during this run. The spread of the figures, and \
-     so their intervals, include that: nothing was excluded or corrected for it.",
+    "The machine's speed changed, or it was busy with something else, during this run. Blocks in which others used a \
+     core are in no ratio where enough others are left; what else there was of it is in the spread of the figures, and \
+     so in their intervals.",
     "Stop other programs, fix the processor's frequency, use a dedicated machine rather than a shared one; more blocks \
      narrow the intervals in any case.",
 );
 
 /// P009, once a run: over all its trials the canary drifted by over 2 % at the median, or over 1 % of the measured time
 /// went to the hypervisor, or to waiting for a core that nobody else should have used. By trial such shares are too
-/// coarse: the hypervisor's is counted in ticks of 10 ms.
+/// coarse: the hypervisor's is counted in ticks of 10 ms. Or others used over 5 % of a core in some trials.
 pub(super) fn drifted(records: &Records<'_>) -> Option<Finding> {
     let trials: Vec<(Case<'_>, &Trial)> = records
         .cases()
@@ -160,15 +161,26 @@ pub(super) fn drifted(records: &Records<'_>) -> Option<Finding> {
             None,
         ),
     ];
+    let disturbed = records.cases().map(|case| case.disturbed());
+    let disturbed: BTreeMap<u32, f64> = disturbed.flatten().collect();
     let over = signs.iter().any(|&(_, value, limit)| {
         let over = value.zip(limit).map(|(value, limit)| value > limit);
         over == Some(true)
     });
+    let over = over || !disturbed.is_empty();
     let known = signs
         .iter()
         .filter_map(|&(what, value, _)| Some((what, value?)));
     let evidence = known.map(|(what, value)| Evidence::number(what, value, Unit::Share));
-    over.then(|| of_run_finding(Code::P009, DRIFTED, evidence.collect()))
+    let mut evidence: Vec<Evidence> = evidence.collect();
+    if !disturbed.is_empty() {
+        let blocks: Vec<String> = disturbed.keys().map(ToString::to_string).collect();
+        evidence.push(Evidence::text(
+            "blocks in which others used a core",
+            blocks.join(", "),
+        ));
+    }
+    over.then(|| of_run_finding(Code::P009, DRIFTED, evidence))
 }
 
 /// The standard deviation of what is left of each `(cell, block, value)` without its cell's mean and its block's: what trials of

@@ -205,7 +205,10 @@ fn p001_in_a_third_of_the_blocks_bounds_nothing_and_in_more_it_does() {
             .flat_map(|n| [good("a ping", n), good("b ping", n)])
             .collect();
         let is_full = |t: &&mut Trial| t.cell == "a ping" && t.block < count;
-        trials.iter_mut().filter(is_full).for_each(&full);
+        for trial in trials.iter_mut().filter(is_full) {
+            full(trial);
+            trial.processes[1].cpu_ns = WINDOW * 95 / 100;
+        }
         findings(&Records::new(&plan, &trials))
     };
     let few = only(Code::P001, Severity::Note, &in_blocks(2));
@@ -591,6 +594,19 @@ fn p009_the_canary_drifted() {
     let finding = only_on_the_run(&took(1_101_000));
     let drift = evidence(&finding, "canary, after against before, at the median");
     assert!((drift - 0.101).abs() < 1e-12);
+    // In one trial others used a tenth of the subject's core.
+    let finding = only_on_the_run(&of_run(|trial| {
+        if (trial.block, &*trial.cell) == (1, "b ping") {
+            trial.processes[0].cpu_ns -= WINDOW / 10;
+        }
+    }));
+    let blocks = "blocks in which others used a core";
+    assert!(
+        format!("{finding:?}").contains(&format!(
+            "what: \"{blocks}\", value: Text {{ text: \"1\" }}"
+        )),
+        "{finding:?}"
+    );
     // One trial in four says nothing of the run.
     none(&of_run(|trial| {
         if (trial.block, &*trial.cell) == (1, "a ping") {

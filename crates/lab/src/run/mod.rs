@@ -22,6 +22,7 @@
 //!     driver: "auto".to_owned(),
 //!     wrk: None,
 //!     profile: None,
+//!     again: true,
 //!     interrupt: Interrupt::default(),
 //! };
 //! let outcome = run(&plan, environment, &options, &mut |event: Event<'_>| {
@@ -33,6 +34,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod disturbed;
 mod options;
 mod pace;
 mod tasks;
@@ -198,6 +200,11 @@ struct Runner<'a> {
 impl Runner<'_> {
     fn all(&mut self, tasks: &[Task<'_>], progress: &mut dyn Progress) -> Result<(), RunError> {
         self.total = u32::try_from(tasks.len()).unwrap_or(u32::MAX);
+        for trial in self.journal.trials() {
+            if store::is_finished(trial) && failed_early(self.plan, trial) {
+                *self.early_failures.entry(trial.cell.clone()).or_default() += 1;
+            }
+        }
         let open = self.open_tasks(tasks);
         self.outcome.kept = self.total - u32::try_from(open.len()).unwrap_or(self.total);
         self.done = self.outcome.kept;
@@ -206,6 +213,18 @@ impl Runner<'_> {
             total: self.total,
             left: self.left(&open),
         });
+        self.units(open, progress)?;
+        if self.options.again && !self.check_only && !self.outcome.interrupted {
+            let tasks = disturbed::tasks(self.plan, self.journal.trials());
+            let open = self.open_tasks(&tasks);
+            self.total += u32::try_from(open.len()).unwrap_or(0);
+            self.units(open, progress)?;
+        }
+        Ok(())
+    }
+
+    /// Runs and records these trials.
+    fn units(&mut self, open: Vec<Task<'_>>, progress: &mut dyn Progress) -> Result<(), RunError> {
         let units = visits::units(self.plan, open);
         for (index, unit) in units.iter().enumerate() {
             if self.options.interrupt.is_raised() {
@@ -280,19 +299,12 @@ impl Runner<'_> {
     }
 
     /// The tasks for which no finished trial is recorded.
-    fn open_tasks<'t>(&mut self, tasks: &[Task<'t>]) -> Vec<Task<'t>> {
-        let mut finished = HashSet::new();
-        for trial in self
-            .journal
-            .trials()
-            .iter()
-            .filter(|trial| store::is_finished(trial))
-        {
-            finished.insert((trial.cell.clone(), trial.block, trial.generator.clone()));
-            if failed_early(self.plan, trial) {
-                *self.early_failures.entry(trial.cell.clone()).or_default() += 1;
-            }
-        }
+    fn open_tasks<'t>(&self, tasks: &[Task<'t>]) -> Vec<Task<'t>> {
+        let ended = self.journal.trials().iter();
+        let ended = ended.filter(|trial| store::is_finished(trial));
+        let finished: HashSet<_> = ended
+            .map(|trial| (trial.cell.clone(), trial.block, trial.generator.clone()))
+            .collect();
         let open = |task: &&Task<'_>| {
             !finished.contains(&(
                 task.cell.id.clone(),

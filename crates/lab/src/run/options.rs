@@ -39,6 +39,8 @@ pub struct Options {
     pub wrk: Option<Wrk>,
     /// The means of profiling, where the plan has profiles.
     pub profile: Option<Means>,
+    /// Whether what others disturbed is measured once more at the end.
+    pub again: bool,
     /// Raised when the user interrupts the run.
     pub interrupt: Interrupt,
 }

@@ -124,6 +124,7 @@ pub fn run(words: &[String]) -> ExitCode {
             .filter(|_| has("wrk"))
             .and_then(|path| Wrk::find(&path)),
         profile: profile(&has),
+        again: true,
         interrupt: Interrupt::by_flag(flag),
     };
     let environment = Environment {

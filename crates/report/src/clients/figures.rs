@@ -347,5 +347,5 @@ fn cpu_ratio(case: &Case<'_>) -> Option<RatioFigure> {
             .collect()
     };
     let other = case.records.case(other);
-    ratio::paired(&other, of(case), of(&other))
+    ratio::paired(&other, case, of(case), of(&other))
 }

@@ -10,7 +10,7 @@ use crate::Run;
 use crate::figures::{CellFigures, Figure};
 use crate::metrics::Metric;
 use crate::programs::across::Across;
-use crate::ratio::{self, BY_BOUND, BY_COPY, RatioFigure};
+use crate::ratio::{self, BY_BOUND, BY_COPY, BY_OTHERS, RatioFigure};
 
 /// Why there is no figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -111,6 +111,7 @@ impl Answer {
         };
         let paired = ratio::paired(
             &from.records.case(base.cell),
+            &from.records.case(own.cell),
             values(&own, asked.metric),
             values(&base, over.metric),
         );
@@ -220,6 +221,8 @@ impl Answer {
                 "the blocks lie in two groups, so that there is no interval".to_owned();
         } else if self.over.is_some() && copy_differs(from.cells, self.metric) {
             self.unsettled = BY_COPY.to_owned();
+        } else if self.ratio.as_ref().is_some_and(|of| of.is_disturbed) {
+            self.unsettled = BY_OTHERS.to_owned();
         }
     }
 

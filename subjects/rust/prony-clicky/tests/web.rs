@@ -488,7 +488,10 @@ fn logged(service: Service) -> String {
     service.ask(&get("/c/\"x"));
     let ended = service.stop();
     assert_eq!(ended.code, Some(0));
-    ended.out
+    // An ordinary user's locked memory may be too little for one ring more.
+    let of_ring = |line: &&str| line.contains("using epoll, not io_uring: ");
+    let lines = ended.out.split_inclusive('\n');
+    lines.filter(|line| !of_ring(line)).collect()
 }
 
 #[test]
