@@ -199,7 +199,7 @@ pub(super) fn not_in_flight(case: &Case<'_>) -> Vec<Finding> {
         }
         let most = asked * (1.0 + limits::IN_FLIGHT_OVER) + flight.edge;
         let seen = Seen::note(little / asked, EXCESS, evidence());
-        (little > most).then(|| seen.severity(Severity::Invalid))
+        (little * flight.begun > most).then(|| seen.severity(Severity::Invalid))
     })
 }
 
@@ -216,6 +216,9 @@ struct InFlight {
     /// At the end of a window a request may have waited as long as the slowest one did, and at its start one may be
     /// counted that began as long before.
     edge: f64,
+    /// Part of the requests answered in the window that times are of: those that began in it. In a short window of a busy
+    /// generator others were answered, too.
+    begun: f64,
 }
 
 impl InFlight {
@@ -246,6 +249,7 @@ impl InFlight {
                 .min(places),
             timed_out: ((timeouts * timeout.0 as f64 + abandoned) / window).min(places),
             edge: drained * longest / window,
+            begun: (load.latency_ns.count as f64 / load.completed as f64).min(1.0),
         })
     }
 }

@@ -391,6 +391,19 @@ fn p005_more_in_flight_than_there_are_cannot_be() {
     none(&mean(1_019_000.0));
 }
 
+/// As a window of 100 ms had them: of those that were answered in it, so many had begun before.
+#[test]
+fn p005_answers_to_what_began_before_a_window_were_counted_with_times_of_others() {
+    let began = |before: u64| {
+        found(reported(move |load| {
+            load.latency_ns.mean = 1_060_000.0;
+            load.latency_ns.count = load.completed - before;
+        }))
+    };
+    none(&began(40_000));
+    only(Code::P005, Severity::Invalid, &began(30_000));
+}
+
 /// Each of five visits may begin with requests that had waited for a pause of the machine, and end with others.
 #[test]
 fn p005_the_edges_of_visits_were_those_of_one_window() {
