@@ -94,8 +94,7 @@ pub fn interleaved(run: &Run, baseline: &str, other: &str) -> Comparison {
     for metric in Metric::claimed() {
         figures.extend(own.iter().filter_map(|cell| {
             let ratio = metric.ratio(cell)?;
-            let base = cells.iter().find(|c| c.cell == ratio.reference_cell);
-            Some(of_cell(cell, base, metric, ratio))
+            Some(of_cell(cell, metric, ratio))
         }));
     }
     let failed = own.iter().filter_map(|cell| {
@@ -208,18 +207,14 @@ fn why_out(cell: &CellFigures) -> String {
     })
 }
 
-fn of_cell(
-    cell: &CellFigures,
-    base: Option<&CellFigures>,
-    metric: Metric,
-    ratio: &RatioFigure,
-) -> Compared {
+fn of_cell(cell: &CellFigures, metric: Metric, ratio: &RatioFigure) -> Compared {
+    let (own, baseline) = ratio.sides();
     let told = ratio.is_interval() && ratio.unclaimed.is_empty();
     Compared {
         place: with_settings(&place(cell), &cell.settings),
         metric: metric.key,
-        baseline: base.and_then(metric.value),
-        other: (metric.value)(cell),
+        baseline: Some(baseline),
+        other: Some(own),
         ratio: ratio.ratio,
         interval: told.then_some((ratio.low, ratio.high)),
         conclusion: ratio.conclusion,

@@ -115,6 +115,19 @@ impl RatioFigure {
         }
     }
 
+    /// The value and its baseline: the geometric means over the blocks that the ratio is of, so that it is one over the other.
+    pub fn sides(&self) -> (f64, f64) {
+        let is_in = |pair: &&(f64, f64)| {
+            [pair.0, pair.1]
+                .iter()
+                .all(|of| *of > 0.0 && of.is_finite())
+        };
+        let pairs = || self.pairs.iter().filter(is_in);
+        let mean = |logs: f64| libm::exp(logs / pairs().count() as f64);
+        let own = pairs().map(|pair| libm::log(pair.0)).sum();
+        (mean(own), mean(pairs().map(|pair| libm::log(pair.1)).sum()))
+    }
+
     /// Whether it has an interval.
     pub fn is_interval(&self) -> bool {
         self.spread == "interval"

@@ -365,6 +365,21 @@ mod tests {
     }
 
     #[test]
+    fn a_certificate_that_a_server_wants_is_asked_for_whether_one_was_shown_or_not() {
+        for shown in [false, true] {
+            let of = |alert| TlsError::of(Error::AlertReceived(alert), shown).name();
+            let wanted = of(AlertDescription::CertificateRequired);
+            assert_eq!(wanted, "tls_client_certificate_required");
+            let refused = of(AlertDescription::UnknownCA);
+            assert_eq!(refused == "tls_client_certificate_refused", shown);
+        }
+        assert_eq!(
+            SelfSigned.to_string(),
+            "the certificate is signed by itself"
+        );
+    }
+
+    #[test]
     fn the_frequent_ones_are_sentences() {
         let of = |error| TlsError::of(error, false).to_string();
         let at = |seconds| UnixTime::since_unix_epoch(Duration::from_secs(seconds));

@@ -403,6 +403,65 @@ mod tests {
         }
     }
 
+    /// The lengths of what is in each record.
+    fn lengths(mut bytes: &[u8]) -> Vec<usize> {
+        let mut all = Vec::new();
+        while let [_, _, _, high, low, rest @ ..] = bytes {
+            let length = usize::from(u16::from_be_bytes([*high, *low]));
+            all.push(length);
+            bytes = &rest[length..];
+        }
+        all
+    }
+
+    /// Behind data and a message come the type of what it is, and 16 bytes of a tag.
+    const DATA: usize = 1 + 17;
+    const CHANGE: usize = 5 + 17;
+
+    #[test]
+    fn a_key_is_changed_where_the_peer_asks_and_where_it_is_spent() {
+        for (asks, sent) in [(0, vec![DATA]), (1, vec![CHANGE, DATA])] {
+            let (mut session, mut key) = shaken();
+            let mut update = Vec::new();
+            let message = [KEY_UPDATE, 0, 0, 1, asks];
+            key.seal(content::HANDSHAKE, &message, &mut update).unwrap();
+            session.take_in(&update);
+            assert!(matches!(session.next_data(), Ok(PlainData::More)));
+            let mut out = Vec::new();
+            session.encrypt(b"x", &mut out).unwrap();
+            assert_eq!(lengths(&out), sent, "{asks}");
+            out.clear();
+            session.encrypt(b"x", &mut out).unwrap();
+            assert_eq!(lengths(&out), [DATA], "{asks}");
+        }
+        let (mut session, _) = shaken();
+        session.records_max = session.sending.count() + 2;
+        let mut out = Vec::new();
+        for _ in 0..4 {
+            session.encrypt(b"x", &mut out).unwrap();
+        }
+        assert_eq!(lengths(&out), [DATA, DATA, CHANGE, DATA, DATA]);
+        assert_eq!(session.sending.count(), 2);
+    }
+
+    #[test]
+    fn a_record_whose_end_comes_later_is_kept() {
+        let (mut session, mut key) = shaken();
+        let mut sealed = Vec::new();
+        for plain in [&b"one"[..], &b"and another"[..]] {
+            key.seal(content::DATA, plain, &mut sealed).unwrap();
+        }
+        let (first, rest) = sealed.split_at(sealed.len() - 3);
+        session.take_in(first);
+        assert!(matches!(session.next_data(), Ok(PlainData::Data(b"one"))));
+        assert!(matches!(session.next_data(), Ok(PlainData::More)));
+        session.take_in(rest);
+        assert!(matches!(
+            session.next_data(),
+            Ok(PlainData::Data(b"and another"))
+        ));
+    }
+
     #[test]
     fn what_may_not_follow_a_handshake_is_an_unexpected_message() {
         let update = &KEY_UPDATE_MESSAGE[..];

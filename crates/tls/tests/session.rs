@@ -622,3 +622,19 @@ fn settings_that_trust_nobody_do_not_ask_the_system_whom_to_trust() {
     assert!(TlsSettings::default().system_roots);
     assert!(!TlsSettings::trusting_nobody().system_roots);
 }
+
+#[test]
+fn a_certificate_of_the_client_that_cannot_be_read_is_named() {
+    let world = world();
+    let (certificate, key) = (world.certificate.as_bytes(), world.key.as_bytes());
+    for (chain, key, what) in [
+        (&b"nothing"[..], key, "certificate of the client"),
+        (certificate, &b"nothing"[..], "key of the client"),
+    ] {
+        let refused = world.settings().client_certificate_pem(chain, key);
+        assert!(
+            matches!(&refused, Err(TlsError::BadSetting { what: named, .. }) if *named == what),
+            "{refused:?}"
+        );
+    }
+}
