@@ -403,6 +403,11 @@ impl Compared {
 
     /// `7.9 % slower on hello with 100 connections (95 %: 6.1 to 9.6)`.
     fn words(&self) -> String {
+        self.words_at(&format!(" on {}", self.place))
+    }
+
+    /// The same, with these words for where it is.
+    fn words_at(&self, place: &str) -> String {
         let is_higher = self.ratio >= 1.0;
         let [more, less] = self.of().more_less;
         let how = if is_higher { more } else { less };
@@ -412,22 +417,20 @@ impl Compared {
             format!("{part:.decimals$}")
         };
         let Some((low, high)) = self.interval else {
-            return format!("{} % {how} on {}", percent(self.ratio), self.place);
+            return format!("{} % {how}{place}", percent(self.ratio));
         };
         let (near, far) = if is_higher { (low, high) } else { (high, low) };
         match self.bound {
             "" => format!(
-                "{} % {how} on {} (95 %: {} to {})",
+                "{} % {how}{place} (95 %: {} to {})",
                 percent(self.ratio),
-                self.place,
                 percent(near),
                 percent(far)
             ),
             // What a bound leaves open is how much more; how much there is at least is the nearer end.
             _ => format!(
-                "at least {} % {how} on {} ({} % as measured, which is a bound)",
+                "at least {} % {how}{place} ({} % as measured, which is a bound)",
                 percent(near),
-                self.place,
                 percent(self.ratio)
             ),
         }
@@ -487,7 +490,14 @@ impl Comparison {
                 None => format!("No change is claimed: {}.", self.basis),
             };
         }
-        let mut words: Vec<String> = claimed.iter().take(CLAIMS_MAX).map(|f| f.words()).collect();
+        // Where all are of one place, that is said once.
+        let place = &claimed[0].place;
+        let is_one = self.figures.iter().all(|figure| figure.place == *place);
+        let words = |figure: &&Compared| match is_one {
+            true => figure.words_at(""),
+            false => figure.words(),
+        };
+        let mut words: Vec<String> = claimed.iter().take(CLAIMS_MAX).map(words).collect();
         let more = claimed.len().saturating_sub(CLAIMS_MAX);
         if more > 0 {
             words.push(format!("{more} more below"));
@@ -496,12 +506,11 @@ impl Comparison {
             Some(within) => format!("; every other figure{within}"),
             None => String::new(),
         };
-        format!(
-            "Beside {}, {} is {}{rest}.",
-            self.baseline,
-            self.other,
-            listed(&words)
-        )
+        let beside = match is_one {
+            true => format!("On {place}, beside {}", self.baseline),
+            false => format!("Beside {}", self.baseline),
+        };
+        format!("{beside}, {} is {}{rest}.", self.other, listed(&words))
     }
 
     /// What comes of it against a limit: 0.05 is 5 % worse. A figure without an interval is inconclusive; memory and starting, which
