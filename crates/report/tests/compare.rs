@@ -5,6 +5,7 @@ mod fixture;
 use prony_record::Role;
 use prony_report::compare::{Comparison, Gate, apart, baseline_in, interleaved};
 use prony_report::log::{CellEntry, Entry, Section, history};
+use prony_report::reproduced::{CameTo, reproduced};
 
 /// Twelve blocks of axum, the reference, beside fasthttp at 0.92 of its rate.
 fn slower() -> Comparison {
@@ -74,6 +75,18 @@ fn a_block_that_others_disturbed_is_in_no_ratio_and_of_too_many_nothing_is_claim
     }
     assert!(rate(&most).iter().all(|(_, said)| *said == "not-claimed"));
     assert_eq!(most.basis, "others disturbed over a third of its blocks");
+}
+
+#[test]
+fn a_run_that_came_out_the_same_holds_what_was_claimed_and_nothing_else() {
+    let run = fixture::full();
+    let again = reproduced(&run, &run);
+    assert!(again.claims.len() > 5);
+    for claim in &again.claims {
+        let [_, low, high] = claim.original;
+        assert!(low > 1.0 || high < 1.0, "{}", claim.what);
+        assert_eq!(claim.came_to, CameTo::Held, "{}", claim.what);
+    }
 }
 
 #[test]

@@ -79,3 +79,14 @@ pub fn mean_of_client(case: &Case<'_>) -> Option<f64> {
     });
     (count > 0 && sum > 0.0).then(|| sum / count as f64)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::with_sizes;
+
+    #[test]
+    fn sizes_stand_in_order_and_none_is_no_size() {
+        assert_eq!(with_sizes(("granian", vec![5, 0, 1])), "granian 1, 5");
+        assert_eq!(with_sizes(("coroutine", vec![0])), "coroutine");
+    }
+}

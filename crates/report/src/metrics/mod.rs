@@ -130,6 +130,8 @@ mod tests {
         assert!(Metric::with_key("speed").is_none());
         assert_eq!(Metric::RATE.worse(0.5, 0.75), (0.25, 0.5));
         assert_eq!(Metric::P99.worse(0.5, 0.75), (-0.5, -0.25));
+        let benches: BTreeSet<&str> = Metric::claimed().map(|metric| metric.bench).collect();
+        assert_eq!(benches.len(), Metric::claimed().count());
         // Only what has a value in each block can be claimed, and only that has a direction.
         for metric in Metric::claimed() {
             assert!([HIGHER, LOWER].contains(&metric.better), "{}", metric.key);

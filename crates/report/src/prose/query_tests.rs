@@ -56,6 +56,10 @@ fn figures_are_written_as_documents_write_them() {
             "3.10 × (2.92–3.29)",
         ),
         (
+            "client.busy_client.median \"rust/prony ping c=2\" unit=ratio",
+            "0.98",
+        ),
+        (
             "rate_per_s.median \"rust/prony ping c=2\" unit=count",
             "31,623",
         ),
