@@ -99,8 +99,7 @@ fn whole(words: &RunWords, course: &Course, streams: &mut Streams<'_>) -> anyhow
     };
     check_targets(&subjects, words.yes_i_own_this_host)?;
     measured(
-        words,
-        course,
+        (words, course),
         (&experiment, &subjects),
         &home,
         &interrupted,
@@ -110,8 +109,7 @@ fn whole(words: &RunWords, course: &Course, streams: &mut Streams<'_>) -> anyhow
 
 /// What was read, planned, built, measured and rendered.
 fn measured(
-    words: &RunWords,
-    course: &Course,
+    (words, course): (&RunWords, &Course),
     (experiment, subjects): (&Experiment, &[Subject]),
     home: &Home,
     interrupted: &Arc<AtomicBool>,

@@ -117,7 +117,21 @@ pub fn interleaved(run: &Run, baseline: &str, other: &str) -> Comparison {
     }
     let resolutions = claims::resolutions(&run.plan, &cells);
     let most = resolutions.iter().filter_map(|of| of.detectable);
-    let blocks = run.plan.blocks;
+    let basis = basis(run.plan.blocks, &cells, &own, &figures);
+    Comparison {
+        schema: 1,
+        baseline: baseline.to_owned(),
+        other: other.to_owned(),
+        figures,
+        failed,
+        left_out,
+        detectable: most.reduce(f64::max),
+        basis,
+    }
+}
+
+/// What the claims of a run rest on, and what is in none.
+fn basis(blocks: u32, cells: &[CellFigures], own: &[&CellFigures], figures: &[Compared]) -> String {
     let copy = cells.iter().any(|cell| {
         let differs = |r: &RatioFigure| matches!(r.conclusion, "higher" | "lower");
         cell.is_copy && cell.ratio.as_ref().is_some_and(differs)
@@ -157,16 +171,7 @@ pub fn interleaved(run: &Run, baseline: &str, other: &str) -> Comparison {
             numbers.join(", ")
         );
     }
-    Comparison {
-        schema: 1,
-        baseline: baseline.to_owned(),
-        other: other.to_owned(),
-        figures,
-        failed,
-        left_out,
-        detectable: most.reduce(f64::max),
-        basis,
-    }
+    basis
 }
 
 fn is_beside(one: &CellFigures, other: &CellFigures) -> bool {

@@ -90,7 +90,7 @@ impl Variance {
 pub fn moderated(subjects: &[Vec<Variance>]) -> (Vec<Vec<Variance>>, f64) {
     let degrees = alike(subjects);
     let of_subject = |all: &Vec<Variance>| {
-        let sums = Sums::of(all);
+        let sums = SquareSums::of(all);
         all.iter()
             .map(|own| sums.by_others(*own, degrees))
             .collect()
@@ -174,7 +174,7 @@ impl Siblings {
                 scale * mean,
             ));
         }
-        let sums = Sums::of(variances.iter().map(|(of, _)| of));
+        let sums = SquareSums::of(variances.iter().map(|(of, _)| of));
         let members = self.comparisons.iter().zip(&*variances);
         let off = members
             .filter(|((_, is_in), _)| *is_in)
@@ -246,13 +246,13 @@ fn alike(subjects: &[Vec<Variance>]) -> f64 {
 }
 
 /// What the variances of one subject are together: of those that can be compared, the sum of squares, its degrees of freedom, their number.
-struct Sums(f64, f64, f64);
+struct SquareSums(f64, f64, f64);
 
-impl Sums {
-    fn of<'a>(all: impl IntoIterator<Item = &'a Variance>) -> Sums {
+impl SquareSums {
+    fn of<'a>(all: impl IntoIterator<Item = &'a Variance>) -> SquareSums {
         let usable = all.into_iter().filter(|of| is_usable(of));
-        usable.fold(Sums(0.0, 0.0, 0.0), |sum, of| {
-            Sums(
+        usable.fold(SquareSums(0.0, 0.0, 0.0), |sum, of| {
+            SquareSums(
                 sum.0 + of.degrees * of.variance,
                 sum.1 + of.degrees,
                 sum.2 + 1.0,

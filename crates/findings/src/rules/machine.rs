@@ -161,26 +161,26 @@ pub(super) fn drifted(records: &Records<'_>) -> Option<Finding> {
             None,
         ),
     ];
-    let disturbed = records.cases().map(|case| case.disturbed());
-    let disturbed: BTreeMap<u32, f64> = disturbed.flatten().collect();
+    let disturbed = disturbed(records);
     let over = signs.iter().any(|&(_, value, limit)| {
         let over = value.zip(limit).map(|(value, limit)| value > limit);
         over == Some(true)
     });
-    let over = over || !disturbed.is_empty();
+    let over = over || disturbed.is_some();
     let known = signs
         .iter()
         .filter_map(|&(what, value, _)| Some((what, value?)));
     let evidence = known.map(|(what, value)| Evidence::number(what, value, Unit::Share));
-    let mut evidence: Vec<Evidence> = evidence.collect();
-    if !disturbed.is_empty() {
-        let blocks: Vec<String> = disturbed.keys().map(ToString::to_string).collect();
-        evidence.push(Evidence::text(
-            "blocks in which others used a core",
-            blocks.join(", "),
-        ));
-    }
+    let evidence = evidence.chain(disturbed).collect();
     over.then(|| of_run_finding(Code::P009, DRIFTED, evidence))
+}
+
+/// The blocks in which others disturbed some trial.
+fn disturbed(records: &Records<'_>) -> Option<Evidence> {
+    let blocks: BTreeMap<u32, f64> = records.cases().flat_map(|case| case.disturbed()).collect();
+    let numbers: Vec<String> = blocks.keys().map(ToString::to_string).collect();
+    let what = "blocks in which others used a core";
+    (!numbers.is_empty()).then(|| Evidence::text(what, numbers.join(", ")))
 }
 
 /// The standard deviation of what is left of each `(cell, block, value)` without its cell's mean and its block's: what trials of
