@@ -12,7 +12,10 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
+use std::os::fd::AsRawFd as _;
 use std::path::Path;
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
 
 /// Bytes of such a file at the most.
 pub const NAMED_BYTES_MAX: u64 = 256 << 20;
@@ -34,7 +37,11 @@ pub enum FileReach<'a> {
 /// # Errors
 /// It cannot be opened, or may not be named: in words that follow the path.
 pub fn open(path: &Path, reach: FileReach<'_>) -> io::Result<File> {
-    let real = path.canonicalize()?;
+    // Held before it is judged, because its name may soon lead elsewhere. Not opened yet: a pipe would wait for one that
+    // writes, and some devices act on being opened.
+    let held = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    let held_path = format!("/proc/self/fd/{}", held.as_raw_fd());
+    let real = fs::read_link(&held_path)?;
     if let FileReach::Below(folder) = reach {
         let current = folder.as_os_str().is_empty().then_some(Path::new("."));
         let folder = current.unwrap_or(folder).canonicalize()?;
@@ -45,8 +52,8 @@ pub fn open(path: &Path, reach: FileReach<'_>) -> io::Result<File> {
             )));
         }
     }
-    // Opening a pipe waits for one that writes; a device has no end.
-    let meta = fs::metadata(&real)?;
+    // A device has no end.
+    let meta = fs::metadata(&held_path)?;
     if !meta.is_file() {
         return Err(io::Error::other("it is no regular file"));
     }
@@ -56,7 +63,7 @@ pub fn open(path: &Path, reach: FileReach<'_>) -> io::Result<File> {
             "it has {bytes} bytes; what a file names may have {NAMED_BYTES_MAX}, and more with {FLAG}"
         )));
     }
-    File::open(real)
+    File::open(held_path)
 }
 
 /// The bytes of `file`, of which there may be `bytes_max`; `None`: there are more.
