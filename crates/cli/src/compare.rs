@@ -14,9 +14,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use prony_base::counted;
 use prony_base::typed::duration;
 use prony_base::typed::requirement::{LoadRequirement, Requirement};
+use prony_base::{Nanos, counted};
 use prony_lab::store;
 use prony_lab::subject::FILE;
 use prony_record::layout;
@@ -37,6 +37,8 @@ use words::{CompareWords, Inconclusive};
 
 /// What the two commands are called.
 const NAMES: [&str; 2] = ["A", "B"];
+/// Warm-up where blocks and windows are said, too.
+const WARMUP: Nanos = Nanos::from_millis(500);
 
 /// Runs `prony compare`.
 pub fn run(words: &CompareWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
@@ -252,13 +254,16 @@ fn experiment_text(words: &CompareWords, sides: &[Side<'_>; 2]) -> String {
         Some(budget) => format!("budget = \"{}\"\n", duration::typed(budget)),
         None => format!("blocks = {}\n", words.blocks),
     });
+    let unasked = words.budget.is_none().then_some(WARMUP);
     if words.workload.is_empty() {
         text.push_str(&format!(
-            "duration = \"{}\"\nwarmup = \"{}\"\nvisits = \"{}\"\n",
+            "duration = \"{}\"\nvisits = \"{}\"\n",
             duration::typed(words.duration),
-            duration::typed(words.warmup),
             visits_typed(words.visits)
         ));
+        if let Some(warmup) = words.warmup.or(unasked) {
+            text.push_str(&format!("warmup = \"{}\"\n", duration::typed(warmup)));
+        }
     }
     for (name, side) in NAMES.iter().zip(sides) {
         text.push_str(&format!(

@@ -8,6 +8,7 @@ mod again;
 pub mod builds;
 pub mod code;
 mod folder;
+mod forecast;
 mod kept;
 mod live;
 mod pilot;
@@ -48,6 +49,7 @@ use crate::terminal::colour;
 use crate::{Ending, Streams};
 use builds::{Built, not_run_line};
 pub use folder::next_free;
+use forecast::Forecast;
 use live::LivePage;
 use progress::Bar;
 use words::{ByWrk, OWNED, RunWords};
@@ -131,7 +133,11 @@ fn measured(
         return dry(words, &planned, subjects, streams);
     }
     match (course, aim) {
-        (Course::Asked, Some(aim)) => return pilot::run(words, aim, &planned, streams),
+        (Course::Asked, Some(aim)) => {
+            let is_own = words.warmup.is_some() || experiment.run.warmup_at.is_some();
+            let own = is_own.then_some(Nanos(planned.warmup_ns));
+            return pilot::run(words, aim, own, &planned, streams);
+        }
         (Course::Chosen(notes), _) => planned.notes.extend(notes.iter().cloned()),
         _ => {}
     }
@@ -577,6 +583,10 @@ fn measure(
         interrupt: Interrupt::by_flag(Arc::clone(interrupted)),
     };
     let mut bar = Bar::new(plan, streams.err)?;
+    let mut forecast = match course {
+        Course::Chosen(_) => Forecast::of(plan, dir),
+        Course::Asked | Course::Pilot => None,
+    };
     let outcome = prony_lab::run::run(
         plan,
         environment,
@@ -585,6 +595,9 @@ fn measure(
             bar.event(&event);
             if let Some(live) = &mut live {
                 live.event(&event);
+            }
+            if let Some(forecast) = forecast.take_if(|of| of.is_due(&event)) {
+                forecast.say(&mut bar);
             }
         },
     );

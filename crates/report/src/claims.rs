@@ -13,7 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use prony_findings::Verdict;
 use prony_record::Plan;
 use prony_stats::{
-    BLOCKS_INTERVAL_MIN, CONFIDENCE, Siblings, Variance, detectable_by, median, moderated, together,
+    BLOCKS_INTERVAL_MIN, CONFIDENCE, FirstBlocks, Siblings, Variance, detectable_by, median,
+    moderated, together,
 };
 use serde::Serialize;
 
@@ -250,8 +251,25 @@ pub struct Resolution {
     pub deviation: f64,
     /// What the middle one of these is known by, in degrees of freedom.
     pub degrees: f64,
+    /// All ratios that it is of, and the confidence of each interval, so that all hold together.
+    #[serde(skip)]
+    pub basis: (usize, f64),
     /// The smallest difference that would be claimed in 80 % of such runs: 0.05 is 5 %. `None`: nothing is claimed.
     pub detectable: Option<f64>,
+}
+
+impl Resolution {
+    /// What the blocks so far tell of more of them.
+    pub fn first_blocks(&self) -> FirstBlocks {
+        let (comparisons, confidence) = self.basis;
+        FirstBlocks {
+            blocks: self.blocks,
+            comparisons,
+            deviation: self.deviation,
+            degrees: self.degrees,
+            confidence,
+        }
+    }
 }
 
 /// What the run could have told, by workload, in the plan's order; of ratios that are [settled](settle).
@@ -277,6 +295,7 @@ pub fn resolutions(plan: &Plan, cells: &[CellFigures]) -> Vec<Resolution> {
             comparisons,
             deviation,
             degrees,
+            basis: (variances.len(), confidence),
             detectable: detectable.map(|share| share.0),
         })
     };

@@ -77,6 +77,9 @@ pub struct Comparison {
     /// Where requests failed: how many of each side's.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<String>,
+    /// Where answers of both are not as long: how many bytes each side's have.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lengths: Vec<String>,
     /// What was left out, and why.
     pub left_out: Vec<String>,
     /// The smallest change of a rate that would be claimed in 80 % of such comparisons: 0.05 is 5 %.
@@ -97,13 +100,14 @@ pub fn interleaved(run: &Run, baseline: &str, other: &str) -> Comparison {
             Some(of_cell(cell, metric, ratio))
         }));
     }
-    let failed = own.iter().filter_map(|cell| {
-        let base = cells
-            .iter()
-            .find(|of| of.subject == baseline && is_beside(of, cell));
-        failures(base, cell)
-    });
-    let failed = failed.collect();
+    let base = |cell: &CellFigures| {
+        let is_base = |of: &&CellFigures| of.subject == baseline && is_beside(of, cell);
+        cells.iter().find(is_base)
+    };
+    let both = own.iter().filter_map(|cell| Some((base(cell)?, *cell)));
+    let failed = both.clone().filter_map(|(base, own)| failures(base, own));
+    let lengths = both.filter_map(|(base, own)| lengths(base, own));
+    let (failed, lengths) = (failed.collect(), lengths.collect());
     for cell in cells
         .iter()
         .filter(|c| c.subject == baseline || c.subject == other)
@@ -124,6 +128,7 @@ pub fn interleaved(run: &Run, baseline: &str, other: &str) -> Comparison {
         other: other.to_owned(),
         figures,
         failed,
+        lengths,
         left_out,
         detectable: most.reduce(f64::max),
         basis,
@@ -179,7 +184,7 @@ fn is_beside(one: &CellFigures, other: &CellFigures) -> bool {
 }
 
 /// How many requests failed of both, where some did.
-fn failures(base: Option<&CellFigures>, own: &CellFigures) -> Option<String> {
+fn failures(base: &CellFigures, own: &CellFigures) -> Option<String> {
     let said = |cell: &CellFigures| {
         let all = cell.errors + cell.completed;
         match cell.errors {
@@ -192,13 +197,30 @@ fn failures(base: Option<&CellFigures>, own: &CellFigures) -> Option<String> {
             ),
         }
     };
-    let base = base?;
     (base.errors + own.errors > 0).then(|| {
         let (theirs, ours) = (said(base), said(own));
         let (baseline, other) = (&base.subject, &own.subject);
         format!(
             "failed on {}: {baseline} {theirs}, {other} {ours}",
             place(own)
+        )
+    })
+}
+
+/// The part of an answer's bytes by which both sides may differ and still count as the same work: a number with another digit, or an
+/// answer that is under way when a window ends.
+const LENGTHS_ALIKE: f64 = 0.01;
+
+/// How many bytes an answer of both has, where that differs. It is counted, so that chance has no part in it.
+fn lengths(base: &CellFigures, own: &CellFigures) -> Option<String> {
+    let of = |cell: &CellFigures| cell.bytes_per_answer.as_ref().map(|bytes| bytes.median);
+    let (theirs, ours) = (of(base)?, of(own)?);
+    (libm::log(ours / theirs).abs() > LENGTHS_ALIKE).then(|| {
+        format!(
+            "answers on {} are not as long: {} has {theirs:.0} bytes with the head, {} {ours:.0}",
+            place(own),
+            base.subject,
+            own.subject
         )
     })
 }
@@ -304,6 +326,7 @@ pub fn apart(baseline: &Entry, other: &Entry, history: &[Entry]) -> Comparison {
         other: other.run.clone(),
         figures,
         failed: Vec::new(),
+        lengths: Vec::new(),
         left_out,
         detectable: resolution,
         basis: basis_apart(same_machine, is_claimed, degrees),
@@ -460,10 +483,14 @@ impl Comparison {
         self
     }
 
-    /// The answer, in a sentence or two, and which requests failed.
+    /// The answer, in a sentence or two, which requests failed, and whether both did the same work.
     pub fn sentence(&self) -> String {
         let failed = self.failed.iter().map(|of| format!(" Requests {of}."));
-        self.of_figures() + &failed.collect::<String>()
+        let lengths = self
+            .lengths
+            .iter()
+            .map(|of| format!(" Unequal work: {of}."));
+        self.of_figures() + &failed.chain(lengths).collect::<String>()
     }
 
     fn of_figures(&self) -> String {

@@ -75,6 +75,7 @@ mod tests {
             other: "b".to_owned(),
             figures: vec![figure],
             failed: Vec::new(),
+            lengths: Vec::new(),
             left_out: Vec::new(),
             detectable: Some(0.1),
             basis: "sessions".to_owned(),

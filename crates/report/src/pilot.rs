@@ -8,11 +8,15 @@ use std::collections::BTreeMap;
 use prony_base::Nanos;
 use prony_findings::{Case, Records};
 use prony_record::{Plan, Trial};
-use prony_stats::{BlockCost, Design, PilotNoise, WINDOWS, pooled_deviation, window_variance};
+use prony_stats::{
+    BlockCost, Design, PilotNoise, Share, WINDOWS, independent, pooled_deviation, window_variance,
+};
 
 use crate::Run;
 use crate::cells::baseline;
+use crate::claims::{Resolution, resolutions};
 use crate::ratio::turns;
+use crate::view;
 
 /// What a pilot tells.
 #[derive(Clone, Debug, PartialEq)]
@@ -126,6 +130,18 @@ pub fn by_first_trials(run: &Run, planned: &Plan, warm_up: Nanos) -> Option<Pilo
     })
 }
 
+/// Between which values the smallest difference in rate comes out that the whole `run` will tell, in nine of ten such runs, by its blocks
+/// so far. The workload that tells the least decides. `None` where too few blocks are measured.
+pub fn forecast(run: &Run) -> Option<(Share, Share)> {
+    let cells = view::compute(run).cells;
+    let of_workload = |of: Resolution| of.first_blocks().forecast(run.plan.blocks as usize);
+    let all = resolutions(&run.plan, &cells)
+        .into_iter()
+        .filter_map(of_workload);
+    let most = |one: Share, other: Share| if one.0 > other.0 { one } else { other };
+    all.reduce(|one, other| (most(one.0, other.0), most(one.1, other.1)))
+}
+
 fn is_of_server(case: &Case<'_>) -> bool {
     !case.is_program() && !case.is_client() && !case.is_search()
 }
@@ -219,14 +235,10 @@ fn noise(comparisons: &[Comparison]) -> Option<PilotNoise> {
         .iter()
         .flat_map(|of| of.within.clone())
         .collect();
-    // Comparisons with the same reference vary together: theirs is half of each variance, so that k of them tell as much as
-    // k ÷ (1 + (k − 1) ÷ 4) that have nothing in common (the squares' correlation is that of the values, squared).
-    let freedom: usize = comparisons
-        .iter()
-        .map(|of| of.pairs.len().saturating_sub(1))
-        .sum();
-    let shared = comparisons.iter().filter(|of| of.is_ratio).count();
-    let freedom = freedom as f64 / (1.0 + shared.saturating_sub(1) as f64 / 4.0);
+    let pairs = |of: &Comparison| of.pairs.len().saturating_sub(1);
+    let freedom: usize = comparisons.iter().map(pairs).sum();
+    let shared = comparisons.iter().filter(|of| of.is_ratio).count().max(1);
+    let freedom = freedom as f64 * independent(shared) / shared as f64;
     Some(PilotNoise {
         variance: deviation * deviation,
         degrees: freedom,

@@ -3,6 +3,7 @@
 mod fixture;
 
 use prony_record::Role;
+use prony_report::Run;
 use prony_report::compare::{Comparison, Gate, apart, baseline_in, interleaved};
 use prony_report::log::{CellEntry, Entry, Section, history};
 use prony_report::reproduced::{CameTo, reproduced};
@@ -112,6 +113,39 @@ fn requests_that_failed_are_told_of_both_sides() {
     );
     assert!(failed.ends_with("(0.5 %)"), "{failed}");
     assert!(compared.sentence().contains(&format!("Requests {failed}.")));
+}
+
+#[test]
+fn answers_that_are_not_as_long_are_unequal_work() {
+    let mut run = fixture::full();
+    let shorter = |run: &mut Run, factor: f64| {
+        for trial in run
+            .trials
+            .iter_mut()
+            .filter(|t| t.cell.contains("fasthttp"))
+        {
+            let load = trial.load.as_mut().expect("a report");
+            load.received_bytes = (load.completed as f64 * 100.0 * factor) as u64;
+        }
+        for trial in run.trials.iter_mut().filter(|t| t.cell.contains("axum")) {
+            let load = trial.load.as_mut().expect("a report");
+            load.received_bytes = load.completed * 100;
+        }
+    };
+    shorter(&mut run, 0.995);
+    assert!(
+        interleaved(&run, "rust/axum", "go/fasthttp")
+            .lengths
+            .is_empty()
+    );
+    shorter(&mut run, 0.9);
+    let compared = interleaved(&run, "rust/axum", "go/fasthttp");
+    let said = "Unequal work: answers on ping with 400 connections are not as long: rust/axum has 100 bytes with the head, go/fasthttp 90.";
+    assert!(
+        compared.sentence().ends_with(said),
+        "{}",
+        compared.sentence()
+    );
 }
 
 #[test]

@@ -70,7 +70,7 @@ pub use little::in_flight;
 pub use moderated::{Siblings, TURNED_BLOCKS_MIN, Variance, moderated, of_turns, together};
 pub use modes::{TwoModes, two_modes};
 pub use over_seconds::{ratio_over_seconds, share_over_seconds};
-pub use power::{POWER, detectable, detectable_by, pooled_deviation};
+pub use power::{FirstBlocks, POWER, detectable, detectable_by, independent, pooled_deviation};
 pub use quantile::{median, quantile, sorted};
 pub use scaling::{
     CURVATURE_MIN, Growth, HALF_WIDTH_MAX, RESOLUTION, SIZES_FACTOR_MIN, SIZES_MIN, Scaling,

@@ -1,7 +1,7 @@
 //! What a design can tell: the smallest difference that would be claimed most of the time.
 
 use crate::compare::simultaneous;
-use crate::special::{normal_distribution, t_quantile};
+use crate::special::{f_quantile, normal_distribution, t_quantile};
 use crate::units::Share;
 use crate::{BLOCKS_INTERVAL_MIN, Variance};
 
@@ -44,6 +44,55 @@ pub fn detectable_by(deviation: f64, pairs: usize, degrees: f64, confidence: f64
     }
     let log = high * deviation / (pairs as f64).sqrt();
     Some(Share(libm::expm1(log)))
+}
+
+/// The part of runs whose [forecast](FirstBlocks::forecast) holds.
+const FORECAST: f64 = 0.9;
+
+/// What the first blocks of a run showed of comparisons with one reference.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FirstBlocks {
+    /// How many.
+    pub blocks: usize,
+    /// Comparisons.
+    pub comparisons: usize,
+    /// The standard deviation of their paired logarithms, over all of them.
+    pub deviation: f64,
+    /// The degrees of freedom of one of them.
+    pub degrees: f64,
+    /// That of each interval.
+    pub confidence: f64,
+}
+
+impl FirstBlocks {
+    /// Between which values [`detectable_by`] comes out at the end of `blocks`: in nine of ten runs. What was seen stays part of the end,
+    /// and what is to come varies about it as one variance about another. `None`: nothing is to come, or nothing can be claimed.
+    pub fn forecast(&self, blocks: usize) -> Option<(Share, Share)> {
+        let own = self.blocks.checked_sub(1).filter(|own| *own > 0)? as f64;
+        let more = blocks.checked_sub(self.blocks).filter(|more| *more > 0)? as f64;
+        let independent = independent(self.comparisons);
+        let (seen, coming) = (own * independent, more * independent);
+        let degrees = self.degrees * (own + more) / own;
+        let at_end = |part: f64| {
+            let ratio = f_quantile(part, coming, seen)?;
+            let variance = (seen + coming * ratio) / (seen + coming);
+            detectable_by(
+                self.deviation * variance.sqrt(),
+                blocks,
+                degrees,
+                self.confidence,
+            )
+        };
+        let tail = (1.0 - FORECAST) / 2.0;
+        Some((at_end(tail)?, at_end(1.0 - tail)?))
+    }
+}
+
+/// As how many comparisons that have nothing in common so many with one reference tell how figures vary: the reference is half of each
+/// variance, so that the squares' correlation, which is that of the values, squared, is a quarter.
+pub fn independent(comparisons: usize) -> f64 {
+    let count = comparisons.max(1) as f64;
+    count / (1.0 + (count - 1.0) / 4.0)
 }
 
 /// The chance that Student's t with `degrees` of freedom and a mean that lies `noncentrality` standard errors away is over

@@ -39,6 +39,18 @@ pub fn chi_square_quantile(p: f64, degrees: f64) -> Option<f64> {
     (allowed && p > 0.0 && p < 1.0).then(|| root(|x| chi_square_distribution(x, degrees), p, limit))
 }
 
+/// The value under which a share `p` of Snedecor's F distribution lies, of the ratio of a variance with `above` degrees of freedom to
+/// one with `below` (Abramowitz and Stegun, 26.6.2). `None` unless `0 < p < 1` and both have at least one.
+pub(crate) fn f_quantile(p: f64, above: f64, below: f64) -> Option<f64> {
+    let has_degrees = |degrees: f64| degrees.is_finite() && degrees >= 1.0;
+    let distribution = |x: f64| match x > 0.0 {
+        true => incomplete_beta(above / 2.0, below / 2.0, above * x / (above * x + below)),
+        false => 0.0,
+    };
+    (has_degrees(above) && has_degrees(below) && p > 0.0 && p < 1.0)
+        .then(|| root(distribution, p, 1e6))
+}
+
 /// The chi-square distribution function with `degrees` of freedom, by the series of the incomplete gamma function (DLMF 8.11.4), all of
 /// whose terms are positive.
 fn chi_square_distribution(x: f64, degrees: f64) -> f64 {
@@ -163,6 +175,20 @@ mod tests {
     }
 
     /// With one and two degrees of freedom the distribution has a closed form.
+    /// Upper critical values as printed in the F table of the NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.3.
+    #[test]
+    fn f_quantiles_are_those_of_the_published_table() {
+        for (above, below, value) in [(1.0, 5.0, 6.608), (10.0, 8.0, 3.347), (20.0, 20.0, 2.124)] {
+            let found = f_quantile(0.95, above, below).unwrap();
+            assert!((found - value).abs() < 6e-4, "{above} {below}: {found}");
+            // The lower ones are those of the inverse ratio.
+            let lower = f_quantile(0.05, below, above).unwrap();
+            assert!((lower * found - 1.0).abs() < 1e-9);
+        }
+        assert_eq!(f_quantile(0.95, 0.5, 8.0), None);
+        assert_eq!(f_quantile(1.0, 5.0, 8.0), None);
+    }
+
     #[test]
     fn the_t_distribution_agrees_with_its_closed_forms() {
         for t in [-50.0_f64, -3.0, -0.5, 0.0, 0.1, 1.0, 2.5, 40.0] {

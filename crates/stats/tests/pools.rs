@@ -11,9 +11,9 @@ use std::fs;
 
 use prony_base::Random;
 use prony_stats::{
-    CONFIDENCE, Comparison, Conclusion, POWER, Rate, Ratio, Siblings, Spread, SpreadKind, Variance,
-    compare_at, compare_by, detectable, median, moderated, simultaneous, summarise, t_quantile,
-    together,
+    CONFIDENCE, Comparison, Conclusion, FirstBlocks, POWER, Rate, Ratio, Siblings, Spread,
+    SpreadKind, Variance, compare_at, compare_by, detectable, detectable_by, median, moderated,
+    simultaneous, summarise, t_quantile, together,
 };
 use prony_testkit::root;
 
@@ -267,6 +267,56 @@ fn slow_downs_are_told_as_often_as_a_run_says_beforehand_and_intervals_hold_them
                     }
                 }
             }
+        }
+    }
+}
+
+/// What the first blocks of a comparison and of a copy show, which have the reference in common.
+fn first_blocks(sides: &[Vec<(f64, f64)>; 2], blocks: usize) -> FirstBlocks {
+    let own = sides.each_ref().map(|pairs| {
+        let variance = Variance::of(&pairs[..blocks]);
+        vec![variance.expect("blocks")]
+    });
+    let variances: Vec<Variance> = moderated(&own).0.into_iter().flatten().collect();
+    let squares: f64 = variances.iter().map(|of| of.variance).sum();
+    FirstBlocks {
+        blocks,
+        comparisons: sides.len(),
+        deviation: (squares / sides.len() as f64).sqrt(),
+        degrees: variances[0].degrees,
+        confidence: CONFIDENCE,
+    }
+}
+
+#[test]
+fn what_a_run_will_tell_is_foretold_after_two_fifths_of_its_blocks() {
+    let tries = prony_testkit::seeds(40, 3_000);
+    for server in SERVERS {
+        let pool = pool(&format!("visits-{server}"));
+        // Of one side of a ratio.
+        let residuals = residuals(&pool["rate_per_s"]);
+        let residuals: Vec<f64> = residuals.iter().map(|of| of / 2_f64.sqrt()).collect();
+        for (seen, blocks) in [(6, 13), (8, 18), (14, 34)] {
+            let name = format!("{server}, {seen} of {blocks} blocks");
+            let mut random = Random::of(blocks as u64, server);
+            let (mut held, mut widest) = (0_u64, 0.0_f64);
+            for _ in 0..tries {
+                let [a, b, copy] = [0, 1, 2].map(|_| pairs(&residuals, 0.0, blocks, &mut random));
+                let beside_a = |of: Vec<(f64, f64)>| -> Vec<(f64, f64)> {
+                    of.iter().zip(&a).map(|(of, a)| (of.0, a.0)).collect()
+                };
+                let sides = [b, copy].map(beside_a);
+                let foretold = first_blocks(&sides, seen).forecast(blocks);
+                let (low, high) = foretold.expect("blocks to come");
+                let end = first_blocks(&sides, blocks);
+                let told = detectable_by(end.deviation, blocks, end.degrees, end.confidence);
+                held += u64::from((low.0..=high.0).contains(&told.expect("blocks").0));
+                widest = widest.max(high.0 / low.0);
+            }
+            let held = held as f64 / tries as f64;
+            println!("{name}: foretold {held:.3}, at most {widest:.2} apart");
+            assert!(held >= 0.88 - slack(0.9, tries), "{name}: {held}");
+            assert!(widest <= 2.0, "{name}: {widest}");
         }
     }
 }

@@ -71,9 +71,9 @@ pub struct CompareWords {
     /// Measured window of each command in each block
     #[arg(short, long, value_name = "T", default_value = "2s", requires = "interleave", value_parser = window)]
     pub duration: Nanos,
-    /// Warm-up before each window
-    #[arg(long, value_name = "T", default_value = "500ms", requires = "interleave", value_parser = duration::parse)]
-    pub warmup: Nanos,
+    /// Warm-up before each window [default: 500ms; with --budget as long as the slower side needs]
+    #[arg(long, value_name = "T", requires = "interleave", value_parser = duration::parse)]
+    pub warmup: Option<Nanos>,
     /// Time to spend, builds excluded: a pilot run chooses the blocks and windows that give the narrowest intervals:
     /// 5m, 20m
     #[arg(long, value_name = "T", requires = "interleave", conflicts_with_all = ["blocks", "duration"], value_parser = budget)]

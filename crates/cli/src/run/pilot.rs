@@ -24,7 +24,7 @@ use prony_stats::{Allocation, BLOCKS_INTERVAL_MIN, WINDOWS};
 
 use super::warm_up::{self, ChosenWarmUp};
 use super::words::{ByWrk, RunWords, percent, said, typed};
-use super::{Course, PER_TRIAL, beside, folder};
+use super::{Course, PER_TRIAL, beside, folder, forecast};
 use crate::report;
 use crate::{Ending, Streams};
 
@@ -50,19 +50,20 @@ pub fn decides(aim: Aim) -> String {
     )
 }
 
-/// A pilot of `planned`, then the run that it decides on.
+/// A pilot of `planned`, then the run that it decides on. `own`: the warm-up that is asked for.
 pub fn run(
     words: &RunWords,
     aim: Aim,
+    own: Option<Nanos>,
     planned: &Plan,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Ending> {
-    if let Some(why) = cannot_be_met(aim, planned) {
+    if let Some(why) = cannot_be_met(aim, own, planned) {
         writeln!(streams.err, "prony: {why}")?;
         return Ok(Ending::Usage);
     }
     let dir = folder::choose(words)?;
-    let warmed = match warmed_up(words, aim, planned, &dir, streams)? {
+    let warmed = match warmed_up(words, aim, own, planned, &dir, streams)? {
         Ok(warmed) => warmed,
         Err(ending) => return Ok(ending),
     };
@@ -93,14 +94,17 @@ pub fn run(
     let window = (planned.duration_ns > 0).then_some(window);
     let what = words_of(&chosen, window, planned);
     let minutes = (chosen.seconds / 60.0).ceil();
-    let expected = expected(&chosen, is_piloted);
+    let expected = match is_piloted {
+        true => expected(&chosen),
+        false => how_servers_vary_is_said_later(&chosen),
+    };
     writeln!(
         streams.err,
-        "Chosen: {what}, about {minutes} min: {expected}."
+        "Chosen: {what}, about {minutes} min{expected}."
     )?;
     let by = match is_piloted {
         true => format!(
-            "a pilot of {} ({}), of which nothing is in any figure",
+            "a pilot of {} ({}), of which nothing is in any figure{expected}",
             counted(BLOCKS, "block"),
             Path::new(layout::PILOT).join(layout::DOCUMENT).display()
         ),
@@ -108,7 +112,7 @@ pub fn run(
             .to_owned(),
     };
     let note = format!(
-        "{what} were chosen for {}, before the first of them, by {by}: {expected}.",
+        "{what} were chosen for {}, before the first of them, by {by}.",
         said(aim),
     );
     let words = RunWords {
@@ -127,11 +131,12 @@ pub fn run(
 fn warmed_up(
     words: &RunWords,
     aim: Aim,
+    own: Option<Nanos>,
     planned: &Plan,
     dir: &Path,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Result<ChosenWarmUp, Ending>> {
-    let from_the_start = match warm_up::trials(words, aim, planned, dir, PER_TRIAL) {
+    let from_the_start = match warm_up::trials(words, aim, planned, own, dir, PER_TRIAL) {
         Ok(from_the_start) => from_the_start,
         Err(chosen) => return Ok(Ok(chosen)),
     };
@@ -149,7 +154,7 @@ fn warmed_up(
     let Some(found) = prony_report::warm_up::warm_up(&run) else {
         return Ok(Ok(ChosenWarmUp::default()));
     };
-    let chosen = warm_up::decided(&found, Nanos(planned.warmup_ns));
+    let chosen = warm_up::decided(&found, own);
     writeln!(streams.err, "{}", chosen.note)?;
     let length = chosen.length.unwrap_or_default();
     Ok(Ok(ChosenWarmUp {
@@ -216,16 +221,21 @@ fn words_of(chosen: &Allocation, window: Option<Nanos>, planned: &Plan) -> Strin
     }
 }
 
-fn expected(chosen: &Allocation, is_piloted: bool) -> String {
-    let by = match is_piloted {
-        true => format!("a pilot of {} tells this roughly", counted(BLOCKS, "block")),
-        false => "blocks of servers differ more or less".to_owned(),
-    };
+fn expected(chosen: &Allocation) -> String {
     format!(
-        "differences in rate of about {} or more would be claimed by 80 % of such runs ({by}: up to {})",
+        ": differences in rate of about {} or more would be claimed by 80 % of such runs (a pilot of {} tells this roughly: up to {})",
         percent(chosen.detectable.0),
+        counted(BLOCKS, "block"),
         percent(chosen.detectable_max.0)
     )
+}
+
+/// Without a pilot nothing is known of that before the run.
+fn how_servers_vary_is_said_later(chosen: &Allocation) -> String {
+    let after = forecast::after(chosen.blocks as u32);
+    after.map_or_else(String::new, |after| {
+        format!("; how small a difference it will tell is said after {after} blocks")
+    })
 }
 
 /// `words` without what is aimed at, and with the visits that follow from that.
@@ -287,13 +297,13 @@ fn too_little(budget: Nanos, least_s: f64) -> String {
 
 /// Why a budget is refused before anything is measured: warm-ups and the shortest windows alone take longer. What starting takes is
 /// estimated in what is said, and known only later.
-fn cannot_be_met(aim: Aim, planned: &Plan) -> Option<String> {
+fn cannot_be_met(aim: Aim, own: Option<Nanos>, planned: &Plan) -> Option<String> {
     let Aim::Budget(time) = aim else { return None };
     if planned.duration_ns == 0 {
         return None;
     }
     let trials = (planned.cells.len() * BLOCKS_INTERVAL_MIN) as f64;
-    let loaded_s = trials * (WINDOWS[0] + planned.warmup_ns as f64 / 1e9);
+    let loaded_s = trials * (WINDOWS[0] + own.unwrap_or_default().as_secs_f64());
     let starts_s = trials * PER_TRIAL.as_secs_f64();
     (time.as_secs_f64() < loaded_s).then(|| too_little(time, loaded_s + starts_s))
 }
@@ -313,7 +323,8 @@ mod tests {
             cells: vec![Cell::default(); 10],
             ..Plan::default()
         };
-        let refused = |seconds| cannot_be_met(Aim::Budget(Nanos::from_secs(seconds)), &plan);
+        let own = Some(Nanos(plan.warmup_ns));
+        let refused = |seconds| cannot_be_met(Aim::Budget(Nanos::from_secs(seconds)), own, &plan);
         // Sixty trials of a second at the least, and of 2.2 s by what starting takes on average.
         let said = refused(59).expect("too little");
         assert!(
@@ -322,7 +333,7 @@ mod tests {
         );
         assert!(said.contains("take 132s; give that"), "{said}");
         assert_eq!(refused(61), None);
-        assert_eq!(cannot_be_met(Aim::Precision(0.01), &plan), None);
+        assert_eq!(cannot_be_met(Aim::Precision(0.01), own, &plan), None);
     }
 
     #[test]

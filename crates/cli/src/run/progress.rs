@@ -112,6 +112,12 @@ impl<'a> Bar<'a> {
         }
     }
 
+    /// Says something about the whole run.
+    pub fn say(&mut self, text: &str) {
+        self.bar.println(format!("  {}", Untrusted(text)));
+        self.line(text);
+    }
+
     /// Takes the bar off the terminal.
     pub fn finish(&self) {
         self.bar.finish_and_clear();

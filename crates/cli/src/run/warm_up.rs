@@ -2,7 +2,7 @@
 //! fixed before the pilot.
 //!
 //! Each cell is measured once from its first request on, without a warm-up and without visits; the slices of that window show when
-//! its rate reached its later level. The experiment's own warm-up is the least: what its author knows, three seconds do not
+//! its rate reached its later level. A warm-up that the experiment asks for is the least: what its author knows, three seconds do not
 //! disprove.
 
 use std::path::Path;
@@ -22,6 +22,9 @@ const WINDOW_MIN: Nanos = Nanos::from_millis(1_200);
 /// They take at most this part of a budget: one in so many.
 const PART_OF_BUDGET: u64 = 8;
 
+/// Where nothing is looked at and the experiment asks for none, at the most.
+const UNSEEN: Nanos = Nanos::from_millis(500);
+
 /// What is warmed up for how long, and what finding out took.
 #[derive(Default)]
 pub struct ChosenWarmUp {
@@ -36,11 +39,12 @@ pub struct ChosenWarmUp {
 }
 
 /// The words of the run that looks at each cell of `planned` once, in `dir`; `Err`: nothing is looked at, and what is chosen
-/// then. `beside`: what a trial costs beside its window.
+/// then. `own`: the warm-up that is asked for. `beside`: what a trial costs beside its window.
 pub fn trials(
     words: &RunWords,
     aim: Aim,
     planned: &Plan,
+    own: Option<Nanos>,
     dir: &Path,
     beside: Nanos,
 ) -> Result<RunWords, ChosenWarmUp> {
@@ -49,14 +53,15 @@ pub fn trials(
         return Err(ChosenWarmUp::default());
     }
     let Some(window) = window(aim, planned.cells.len() as u64, beside) else {
+        let length = own.unwrap_or(UNSEEN.min(Nanos(planned.warmup_ns)));
+        let by = own.map_or("", |_| ", as the experiment says");
         let note = format!(
-            "Warm-up: {}, as the experiment says; looking at each of {} from its first request on would take too \
-             much of {}.",
-            Nanos(planned.warmup_ns),
+            "Warm-up: {length}{by}; looking at each of {} from its first request on would take too much of {}.",
             counted(planned.cells.len(), "cell"),
             said(aim)
         );
         return Err(ChosenWarmUp {
+            length: Some(length),
             note,
             ..ChosenWarmUp::default()
         });
@@ -87,7 +92,8 @@ fn window(aim: Aim, cells: u64, beside: Nanos) -> Option<Nanos> {
 }
 
 /// What follows from `found`, where the experiment asks for `own`.
-pub fn decided(found: &WarmUp, own: Nanos) -> ChosenWarmUp {
+pub fn decided(found: &WarmUp, own: Option<Nanos>) -> ChosenWarmUp {
+    let own = own.unwrap_or_default();
     let (said, cell) = (found.length, &found.cell);
     let cause = match found.cause {
         WarmUpCause::Settled => format!("{cell} reached its later rate after {said}"),
@@ -125,13 +131,13 @@ mod tests {
     #[test]
     fn the_slowest_cell_decides_and_the_experiment_never_gets_less() {
         let second = Nanos::from_secs(1);
-        let longer = decided(&found(1_700, WarmUpCause::Settled), second);
+        let longer = decided(&found(1_700, WarmUpCause::Settled), Some(second));
         assert_eq!(longer.length, Some(Nanos::from_millis(1_700)));
         assert_eq!(
             longer.note,
             "Warm-up of every cell: 1.70s. The slowest: node/http hello reached its later rate after 1.70s."
         );
-        let shorter = decided(&found(200, WarmUpCause::Settled), second);
+        let shorter = decided(&found(200, WarmUpCause::Settled), Some(second));
         assert_eq!(shorter.length, Some(second));
         assert!(
             shorter
@@ -140,6 +146,8 @@ mod tests {
             "{}",
             shorter.note
         );
+        let unasked = decided(&found(200, WarmUpCause::Settled), None);
+        assert_eq!(unasked.length, Some(Nanos::from_millis(200)));
     }
 
     #[test]

@@ -1,0 +1,80 @@
+//! How small a difference a run that was given a time will tell, said once, when its first blocks have shown how its figures vary.
+//!
+//! Nothing follows from it for the run: its blocks and windows are fixed. It is worked out between two blocks, while no process of
+//! a trial is alive.
+//!
+//! Not for: what the run could tell in the end, which its document says.
+
+use std::path::{Path, PathBuf};
+
+use prony_base::counted;
+use prony_lab::run::Event;
+use prony_record::Plan;
+use prony_stats::BLOCKS_INTERVAL_MIN;
+
+use super::progress::Bar;
+use super::words::percent;
+use crate::report;
+
+/// The part of the blocks after which it is said, in percent: then its upper end is at most twice the lower one where a server, its
+/// other state and its copy are compared.
+const SEEN_PERCENT: u32 = 40;
+
+/// What is still to be said.
+pub struct Forecast {
+    dir: PathBuf,
+    /// Trials that have ended by then.
+    trials: u32,
+    blocks: u32,
+}
+
+/// Blocks of `planned` after which it is said. `None`: then the run is over.
+pub fn after(planned: u32) -> Option<u32> {
+    let seen = (planned * SEEN_PERCENT).div_ceil(100);
+    let seen = seen.max(BLOCKS_INTERVAL_MIN as u32);
+    (seen < planned).then_some(seen)
+}
+
+impl Forecast {
+    /// Of the run of `plan` in `dir`.
+    pub fn of(plan: &Plan, dir: &Path) -> Option<Forecast> {
+        let blocks = after(plan.blocks)?;
+        Some(Forecast {
+            dir: dir.to_owned(),
+            trials: blocks * plan.cells.len() as u32,
+            blocks,
+        })
+    }
+
+    /// Whether this event is the one after which it is said.
+    pub fn is_due(&self, event: &Event<'_>) -> bool {
+        matches!(event, Event::Ended { done, .. } if *done >= self.trials)
+    }
+
+    /// Says it. What cannot be read yet, or tells nothing, is no reason to end the run.
+    pub fn say(&self, bar: &mut Bar<'_>) {
+        let Ok((run, _)) = report::read(&self.dir) else {
+            return;
+        };
+        if let Some((low, high)) = prony_report::pilot::forecast(&run) {
+            bar.say(&format!(
+                "after {} of {}: in the end this run will tell rates apart that differ by at least {:.1} to {} (power 80 %)",
+                self.blocks,
+                counted(run.plan.blocks as usize, "block"),
+                100.0 * low.0,
+                percent(high.0)
+            ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_said_after_two_fifths_and_not_of_fewer_blocks_than_an_interval_has() {
+        let after = [6, 7, 13, 20, 100].map(after);
+        assert_eq!(after, [None, Some(6), Some(6), Some(8), Some(40)]);
+    }
+}
