@@ -6,7 +6,8 @@ use prony_base::Nanos;
 const WAIT_MIN: Nanos = Nanos::from_millis(100);
 /// The longest of what never was ready: each try costs a start, and fails as the last one did.
 const WAIT_MAX: Nanos = Nanos::from_secs(30);
-/// The longest of what was ready: a request may have ended it, and while it is away nobody is answered.
+/// The longest of what was ready once: a request may have ended it, or the machine be short of something for a while, and while it is away
+/// nobody is answered.
 const WAIT_READY_MAX: Nanos = Nanos::from_secs(1);
 /// Who has run for so long has run well: there is no wait.
 const RAN_WELL: Nanos = Nanos::from_secs(1);
@@ -15,6 +16,7 @@ const RAN_WELL: Nanos = Nanos::from_secs(1);
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Backoff {
     next: Nanos,
+    was_ready: bool,
 }
 
 impl Backoff {
@@ -23,7 +25,8 @@ impl Backoff {
         if ran.is_some_and(|ran| ran >= RAN_WELL) {
             self.next = Nanos::ZERO;
         }
-        let most = if ran.is_some() {
+        self.was_ready |= ran.is_some();
+        let most = if self.was_ready {
             WAIT_READY_MAX
         } else {
             WAIT_MAX
@@ -61,6 +64,15 @@ mod tests {
             [0, 100, 200, 400, 800, 1000, 1000, 1000, 1000, 1000, 1000]
         );
         assert_eq!(waits_ms(Some(RAN_WELL)), [0; 11]);
+    }
+
+    /// Others had the memory that a worker's ring needs for ten seconds, and it was away for thirty more.
+    #[test]
+    fn what_was_ready_once_waited_for_half_a_minute_when_it_could_not_start() {
+        let mut backoff = Backoff::default();
+        backoff.after(Some(RAN_WELL));
+        let waits: Vec<u64> = (0..6).map(|_| backoff.after(None).0 / 1_000_000).collect();
+        assert_eq!(waits, [100, 200, 400, 800, 1000, 1000]);
     }
 
     #[test]
