@@ -6,17 +6,17 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::num::NonZero;
 use std::panic::resume_unwind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use prony_findings::{Records, Verdict, findings, verdict};
 use prony_lab::experiment::Experiment;
 use prony_lab::store::{self, StoreError, Stored};
 use prony_lab::{folder, subject, sums};
 use prony_record::{Histogram, Trial, layout};
 use prony_report::required::CellRequirement;
-use prony_report::{Export, Plot, Run};
+use prony_report::{Export, Plot, Rendered, Run};
 
 use crate::bundle::{self, pack::RUN};
 use crate::cause::CannotWrite;
@@ -40,6 +40,16 @@ pub struct Rendering {
 }
 
 impl Rendering {
+    fn of(rendered: Rendered, verdict: Verdict) -> Rendering {
+        let missed = rendered.required.iter().filter(|of| !of.outcome.held);
+        Rendering {
+            missed: missed.map(CellRequirement::sentence).collect(),
+            summary_json: rendered.summary_json,
+            answer: rendered.answer_txt,
+            verdict,
+        }
+    }
+
     /// The answer, and where the documents are.
     pub fn say(&self, dir: &Path, streams: &mut Streams<'_>) -> anyhow::Result<()> {
         writeln!(streams.out, "{}", self.answer)?;
@@ -73,34 +83,84 @@ fn ending(verdict: Verdict, are_met: bool) -> Ending {
 
 /// Runs `prony report`.
 pub fn run(words: &ReportWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
-    let packed = folder::inside(&words.dir, bundle::BESIDE)?;
-    if packed.is_file() && !words.dir.join(layout::PLAN).exists() {
-        return beside(&packed, words, streams);
+    let [given] = &words.dirs[..] else {
+        return of_several(words, streams);
+    };
+    let packed = folder::inside(given, bundle::BESIDE)?;
+    if packed.is_file() && !given.join(layout::PLAN).exists() {
+        return beside((&packed, given), words, streams);
     }
-    match (bundle::is_bundle(&words.dir), &words.out) {
-        (false, None) => of_dir(words, &words.dir, streams),
+    match (bundle::is_bundle(given), &words.out) {
+        (false, None) => of_dir(words, given, streams),
         (false, Some(_)) => bail!(
-            "{}: not a bundle: --out is for bundles, and the documents of a run directory are rendered into it",
-            words.dir.display()
+            "{}: not a bundle: --out is for bundles and for several runs, and the documents of a run directory are rendered into it",
+            given.display()
         ),
         (true, None) if words.plot.is_none() && words.export.is_none() => bail!(
             "{}: say where its documents are to be rendered: --out DIR",
-            words.dir.display()
+            given.display()
         ),
         (true, None) => {
-            let unpacked = bundle::for_a_while(&words.dir, RUN)?;
+            let unpacked = bundle::for_a_while(given, RUN)?;
             of_dir(words, &unpacked.dir, streams)
         }
         (true, Some(out)) => {
-            bundle::unpack(&words.dir, RUN, out)?;
+            bundle::unpack(given, RUN, out)?;
             of_dir(words, out, streams)
         }
     }
 }
 
+/// Several runs of one experiment as one: the answer, and with `--out` the documents. Those of each run stay as they are.
+fn of_several(words: &ReportWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+    if words.experiment.is_some() {
+        bail!("--experiment is for one run, in whose directory its claims are kept");
+    }
+    let read_any = |dir: &PathBuf| -> anyhow::Result<Run> {
+        if bundle::is_bundle(dir) {
+            return Ok(read(&bundle::for_a_while(dir, RUN)?.dir)?.0);
+        }
+        let packed = folder::inside(dir, bundle::BESIDE)?;
+        let is_beside = packed.is_file() && !dir.join(layout::PLAN).exists();
+        let unpacked = is_beside.then(|| bundle::for_a_while(&packed, RUN));
+        let unpacked = unpacked.transpose()?;
+        Ok(read(unpacked.as_ref().map_or(dir, |of| &of.dir))?.0)
+    };
+    let runs = words.dirs.iter().map(read_any);
+    let run = prony_report::joined(runs.collect::<anyhow::Result<_>>()?);
+    let run = run.map_err(|(number, why)| anyhow!("{} {why}", words.dirs[number].display()))?;
+    let verdict = verdict(&findings(&Records::new(&run.plan, &run.trials)));
+    if let Some(ending) = printed(words, &run, verdict, streams)? {
+        return Ok(ending);
+    }
+    let rendering = match &words.out {
+        Some(out) => {
+            bundle::empty_folder(out)?;
+            written(out, &run, verdict)?
+        }
+        None => Rendering::of(prony_report::render(&run), verdict),
+    };
+    match &words.out {
+        Some(out) if !words.json => rendering.say(out, streams)?,
+        _ => {
+            let told = match words.json {
+                true => &rendering.summary_json,
+                false => &rendering.answer,
+            };
+            writeln!(streams.out, "{}", told.trim_end())?;
+            rendering.say_missed(streams)?;
+        }
+    }
+    Ok(rendering.ending())
+}
+
 /// Renders the documents again that lie in a folder beside their records, and no others; where there are none yet, the document, its
 /// appendix and its pictures.
-fn beside(packed: &Path, words: &ReportWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+fn beside(
+    (packed, given): (&Path, &Path),
+    words: &ReportWords,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Ending> {
     let unpacked = bundle::for_a_while(packed, RUN)?;
     if words.json || words.plot.is_some() || words.export.is_some() {
         return of_dir(words, &unpacked.dir, streams);
@@ -108,21 +168,21 @@ fn beside(packed: &Path, words: &ReportWords, streams: &mut Streams<'_>) -> anyh
     if words.out.is_some() {
         bail!(
             "{}: its documents are rendered where they lie, without --out",
-            words.dir.display()
+            given.display()
         );
     }
-    let (run, verdict) = read_beside(&unpacked.dir, &words.dir)?;
+    let (run, verdict) = read_beside(&unpacked.dir, given)?;
     let rendered = prony_report::render(&run);
     let files = files(&rendered);
-    let pictures = folder::inside(&words.dir, layout::PICTURES)?;
-    let is_first = !files.iter().any(|(name, _)| words.dir.join(name).exists());
+    let pictures = folder::inside(given, layout::PICTURES)?;
+    let is_first = !files.iter().any(|(name, _)| given.join(name).exists());
     if is_first {
         fs::create_dir_all(&pictures).with_context(CannotWrite::at(&pictures))?;
     }
     // A picture that is not rendered any more would be of nothing.
-    for name in folder::listed(&words.dir, layout::PICTURES, ".svg")? {
+    for name in folder::listed(given, layout::PICTURES, ".svg")? {
         if !files.iter().any(|(own, _)| *own == name) {
-            let path = words.dir.join(name);
+            let path = given.join(name);
             fs::remove_file(&path).with_context(CannotWrite::at(&path))?;
         }
     }
@@ -134,38 +194,24 @@ fn beside(packed: &Path, words: &ReportWords, streams: &mut Streams<'_>) -> anyh
         ));
         let is_picture = name.starts_with(layout::PICTURES) && pictures.is_dir();
         let is_text = is_first && [layout::DOCUMENT, layout::APPENDIX].contains(&&**name);
-        if is_picture || is_text || words.dir.join(name).exists() {
-            folder::write(&words.dir, name, text.as_bytes(), false)?;
+        if is_picture || is_text || given.join(name).exists() {
+            folder::write(given, name, text.as_bytes(), false)?;
         }
     }
-    if words.dir.join(layout::DOCUMENTS_SUMS).exists() {
-        folder::write(&words.dir, layout::DOCUMENTS_SUMS, sums.as_bytes(), false)?;
+    if given.join(layout::DOCUMENTS_SUMS).exists() {
+        folder::write(given, layout::DOCUMENTS_SUMS, sums.as_bytes(), false)?;
     }
-    writeln!(
-        streams.out,
-        "{}\n{}",
-        rendered.answer_txt,
-        words.dir.display()
-    )?;
+    writeln!(streams.out, "{}\n{}", rendered.answer_txt, given.display())?;
     let are_met = rendered.required.iter().all(|of| of.outcome.held);
     Ok(ending(verdict, are_met))
 }
 
 fn of_dir(words: &ReportWords, dir: &Path, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
-    if let Some(picture) = words.plot {
-        let (run, _) = read(dir)?;
-        streams
-            .out
-            .write_all(prony_report::plot_svg(&run, plot(picture)).as_bytes())?;
-        return Ok(Ending::Done);
-    }
-    if let Some(format) = words.export {
+    if words.plot.is_some() || words.export.is_some() {
         let (run, verdict) = read(dir)?;
-        let text = prony_report::export(&run, export(format));
-        write!(streams.out, "{text}")?;
-        let required = prony_report::required::planned(&run);
-        let are_met = required.iter().all(|of| of.outcome.held);
-        return Ok(ending(verdict, are_met));
+        if let Some(ending) = printed(words, &run, verdict, streams)? {
+            return Ok(ending);
+        }
     }
     if let Some(file) = &words.experiment
         && !republish(dir, file, streams)?
@@ -180,6 +226,30 @@ fn of_dir(words: &ReportWords, dir: &Path, streams: &mut Streams<'_>) -> anyhow:
         rendering.say(dir, streams)?;
     }
     Ok(rendering.ending())
+}
+
+/// Prints the picture or the export that is asked for; `None`: neither is.
+fn printed(
+    words: &ReportWords,
+    run: &Run,
+    verdict: Verdict,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Option<Ending>> {
+    if let Some(picture) = words.plot {
+        write!(
+            streams.out,
+            "{}",
+            prony_report::plot_svg(run, plot(picture))
+        )?;
+        return Ok(Some(Ending::Done));
+    }
+    let Some(format) = words.export else {
+        return Ok(None);
+    };
+    write!(streams.out, "{}", prony_report::export(run, export(format)))?;
+    let required = prony_report::required::planned(run);
+    let are_met = required.iter().all(|of| of.outcome.held);
+    Ok(Some(ending(verdict, are_met)))
 }
 
 /// Puts the claims of an experiment in the place of those of the run in `dir`. `false`: the file cannot be used, which has
@@ -325,7 +395,7 @@ pub fn renderer() -> String {
 }
 
 /// What is rendered into a run directory: name, and text.
-pub fn files(rendered: &prony_report::Rendered) -> Vec<(&str, &str)> {
+pub fn files(rendered: &Rendered) -> Vec<(&str, &str)> {
     let files = [
         (layout::DOCUMENT, &rendered.document_md),
         (layout::APPENDIX, &rendered.appendix_md),
@@ -342,7 +412,12 @@ pub fn files(rendered: &prony_report::Rendered) -> Vec<(&str, &str)> {
 /// Reads the run in `dir` and writes its documents beside the records.
 pub fn render_into(dir: &Path) -> anyhow::Result<Rendering> {
     let (run, verdict) = read(dir)?;
-    let rendered = prony_report::render(&run);
+    written(dir, &run, verdict)
+}
+
+/// Writes the documents of `run` into `dir`.
+fn written(dir: &Path, run: &Run, verdict: Verdict) -> anyhow::Result<Rendering> {
+    let rendered = prony_report::render(run);
     let pictures = folder::inside(dir, layout::PICTURES)?;
     fs::create_dir_all(&pictures).with_context(CannotWrite::at(&pictures))?;
     let mut names = Vec::new();
@@ -351,13 +426,5 @@ pub fn render_into(dir: &Path) -> anyhow::Result<Rendering> {
         names.push(name.to_owned());
     }
     sums::write(dir, layout::DOCUMENTS_SUMS, &renderer(), &names)?;
-    Ok(Rendering {
-        summary_json: rendered.summary_json,
-        answer: rendered.answer_txt,
-        verdict,
-        missed: (rendered.required.iter())
-            .filter(|of| !of.outcome.held)
-            .map(CellRequirement::sentence)
-            .collect(),
-    })
+    Ok(Rendering::of(rendered, verdict))
 }

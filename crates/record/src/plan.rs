@@ -83,6 +83,9 @@ pub struct Plan {
     /// Claims of published documents that the run answers; they change nothing that is measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<PublishedClaim>,
+    /// Of runs that were joined, which one each block is of; empty: it is one run. No file has it.
+    #[serde(skip)]
+    pub joined: BTreeMap<u32, u32>,
 }
 
 /// How servers are visited in turns.

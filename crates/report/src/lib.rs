@@ -51,6 +51,7 @@ mod figure;
 mod figures;
 mod grid;
 mod groups;
+mod joined;
 mod kinds;
 mod lead;
 mod lists;
@@ -96,6 +97,7 @@ use std::collections::BTreeMap;
 use prony_record::{Environment, Histogram, Plan, Trial};
 
 pub use export::{Export, export};
+pub use joined::joined;
 pub use numbers::moment;
 pub use plan_hash::plan_hash;
 pub use plots::Plot;

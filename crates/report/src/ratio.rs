@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use prony_findings::Case;
 use prony_record::{Trial, Visit};
 use prony_stats::{
-    BLOCKS_INTERVAL_MIN, CONFIDENCE, Comparison, Conclusion, TURNED_BLOCKS_MIN, Variance, compare,
-    compare_from, of_turns,
+    BLOCKS_INTERVAL_MIN, CONFIDENCE, Comparison, Conclusion, JoinedRuns, TURNED_BLOCKS_MIN,
+    Variance, compare, compare_from, of_turns,
 };
 use serde::Serialize;
 
@@ -49,6 +49,9 @@ pub struct RatioFigure {
     /// How much their logarithms vary: of these alone, or of what else tells it.
     #[serde(skip)]
     pub variance: Option<Variance>,
+    /// What the runs show that it is of, where several are joined.
+    #[serde(skip)]
+    pub joined: Option<JoinedRuns>,
     /// Whether that is of few blocks in turns ([`of_turns`]).
     #[serde(skip)]
     pub by_turns: bool,
@@ -83,6 +86,7 @@ impl RatioFigure {
             left_out: Vec::new(),
             is_disturbed: false,
             variance: Variance::of(&pairs),
+            joined: None,
             confidence: CONFIDENCE,
             by_turns: false,
             pairs,
@@ -173,7 +177,17 @@ pub fn paired(
         out.clear();
     }
     let kept = pairs.into_iter().filter(|(block, _)| !out.contains(block));
-    let mut figure = RatioFigure::of(&baseline.cell.id, kept.map(|(_, pair)| pair).collect())?;
+    let (blocks, pairs): (Vec<u32>, Vec<(f64, f64)>) = kept.unzip();
+    let run_of = &case.records.plan.joined;
+    let runs: Vec<u32> = blocks
+        .iter()
+        .filter_map(|block| run_of.get(block).copied())
+        .collect();
+    let joined = JoinedRuns::of(&pairs, &runs);
+    let mut figure = RatioFigure::of(&baseline.cell.id, pairs)?;
+    if let Some(joined) = joined {
+        (figure.joined, figure.variance) = (Some(joined), Some(joined.within));
+    }
     (figure.left_out, figure.is_disturbed) = (out.into_iter().collect(), is_disturbed);
     Some(figure)
 }

@@ -186,10 +186,8 @@ fn opened(path: &Path) -> anyhow::Result<fs::File> {
     Ok(file)
 }
 
-/// Unpacks the files of a bundle that lie below `part` into `to`, a folder that is new or empty. It stays so until all of the bundle has
-/// been accepted.
-pub fn unpack(path: &Path, part: &str, to: &Path) -> anyhow::Result<()> {
-    let is_new = !to.exists();
+/// Makes the folder `to`, or finds it empty.
+pub fn empty_folder(to: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(to).with_context(CannotWrite::at(to))?;
     let mut entries = fs::read_dir(to).with_context(|| to.display().to_string())?;
     if entries.next().is_some() {
@@ -198,6 +196,14 @@ pub fn unpack(path: &Path, part: &str, to: &Path) -> anyhow::Result<()> {
             to.display()
         );
     }
+    Ok(())
+}
+
+/// Unpacks the files of a bundle that lie below `part` into `to`, a folder that is new or empty. It stays so until all of the bundle has
+/// been accepted.
+pub fn unpack(path: &Path, part: &str, to: &Path) -> anyhow::Result<()> {
+    let is_new = !to.exists();
+    empty_folder(to)?;
     let folder = TempDir::with_prefix_in(".prony-", to).with_context(CannotWrite::at(to))?;
     let unpacked = unpacked(path, part, folder);
     if unpacked.is_err() && is_new {

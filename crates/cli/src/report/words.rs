@@ -7,12 +7,14 @@ use clap::{Args, ValueEnum};
 /// `prony report`
 #[derive(Debug, Args)]
 pub struct ReportWords {
-    /// The run directory, a bundle, or a folder of documents with their run.prony, which are rendered again
-    pub dir: PathBuf,
+    /// The run directory, a bundle, or a folder of documents with their run.prony, which are rendered again. Several runs of one
+    /// experiment are joined: their blocks are added, and what differs from run to run is in the intervals of ratios
+    #[arg(value_name = "DIR", required = true)]
+    pub dirs: Vec<PathBuf>,
     /// Use the claims ([[published]]) of this experiment instead of the run's; they are kept in DIR/published.json
     #[arg(long, value_name = "FILE", conflicts_with_all = ["plot", "export"])]
     pub experiment: Option<PathBuf>,
-    /// Unpack a bundle to this run directory, which must be new or empty
+    /// Unpack a bundle to this run directory, or render the documents of several runs into it; it must be new or empty
     #[arg(long, value_name = "DIR", conflicts_with_all = ["plot", "export"])]
     pub out: Option<PathBuf>,
     /// Print the figures as JSON instead of the paths of the documents

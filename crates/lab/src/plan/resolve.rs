@@ -2,6 +2,8 @@
 //!
 //! The rules are those of [`super`]. Not for: which cells there are ([`super::cells`]).
 
+use std::collections::BTreeMap;
+
 use prony_base::{Nanos, Untrusted, counted};
 use prony_record::{
     Cell, ConnectionCap, Cores, FindMax, METHOD, NotRun, Plan, PlannedCounter, PlannedSubject,
@@ -73,6 +75,7 @@ pub fn plan(
         notes: notes_on_cap(experiment, &connection_cap, options.quick),
         published: published::published(experiment, &connection_cap, &cores),
         order: Vec::new(),
+        joined: BTreeMap::new(),
         cores,
         connection_cap,
         cells,

@@ -454,7 +454,7 @@ fn machine(e: &Environment) -> Vec<Pair> {
 }
 
 /// What must be equal of two machines for their figures to be compared.
-fn place(e: &Environment) -> String {
+pub(crate) fn place(e: &Environment) -> String {
     const GIB: u64 = 1 << 30;
     let held = e
         .facts

@@ -29,6 +29,7 @@ mod workload;
 pub use bars::{Bar, Bars, bars};
 pub use brief::brief;
 pub use document::{Damaged, Region, Written, written};
+pub(crate) use entry::place;
 pub use entry::{CellEntry, Drawn, ENTRY_SCHEMA, Entry, Found, Latency, Pair, Revised, Section};
 pub use history::{Account, Change, Difference, History, Unlike, history};
 pub use page::{pictures, regions};
