@@ -132,12 +132,9 @@ fn measured(
         planned.notes.extend(aim.map(pilot::decides));
         return dry(words, &planned, subjects, streams);
     }
+    let own = warm_up::asked(words, &experiment.run, &planned);
     match (course, aim) {
-        (Course::Asked, Some(aim)) => {
-            let is_own = words.warmup.is_some() || experiment.run.warmup_at.is_some();
-            let own = is_own.then_some(Nanos(planned.warmup_ns));
-            return pilot::run(words, aim, own, &planned, streams);
-        }
+        (Course::Asked, Some(aim)) => return pilot::run(words, aim, own, &planned, streams),
         (Course::Chosen(notes), _) => planned.notes.extend(notes.iter().cloned()),
         _ => {}
     }
@@ -148,9 +145,7 @@ fn measured(
         return Ok(Ending::Interrupted);
     };
     if plan.cells.is_empty() {
-        let missing = not_run(plan).join("\n");
-        writeln!(streams.err, "{missing}\nprony: nothing is left to measure")?;
-        return Ok(Ending::Invalid);
+        return nothing_is_left(plan, streams);
     }
     let dir = folder::choose(words)?;
     let environment = machine(plan, experiment, subjects, &offer, home)?;
@@ -176,13 +171,19 @@ fn measured(
     if let Err(error) = &finished {
         say_what_is_kept(words, &dir, error, streams)?;
     }
-    let (measured, rendering) = finished?;
+    let (is_whole, rendering) = finished?;
     say_done(words, &dir, &rendering, streams)?;
-    if measured {
-        return Ok(rendering.ending());
+    if !is_whole {
+        say_interrupted(words, course, &dir, streams)?;
+        return Ok(Ending::Interrupted);
     }
-    say_interrupted(words, course, &dir, streams)?;
-    Ok(Ending::Interrupted)
+    Ok(rendering.ending())
+}
+
+fn nothing_is_left(plan: &Plan, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+    let missing = not_run(plan).join("\n");
+    writeln!(streams.err, "{missing}\nprony: nothing is left to measure")?;
+    Ok(Ending::Invalid)
 }
 
 /// The page that shows the run, where one is asked for; nothing of a pilot is a result.

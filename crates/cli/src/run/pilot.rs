@@ -94,23 +94,11 @@ pub fn run(
     let window = (planned.duration_ns > 0).then_some(window);
     let what = words_of(&chosen, window, planned);
     let minutes = (chosen.seconds / 60.0).ceil();
-    let expected = match is_piloted {
-        true => expected(&chosen),
-        false => how_servers_vary_is_said_later(&chosen),
-    };
+    let (by, expected) = grounds(&chosen, is_piloted);
     writeln!(
         streams.err,
         "Chosen: {what}, about {minutes} min{expected}."
     )?;
-    let by = match is_piloted {
-        true => format!(
-            "a pilot of {} ({}), of which nothing is in any figure{expected}",
-            counted(BLOCKS, "block"),
-            Path::new(layout::PILOT).join(layout::DOCUMENT).display()
-        ),
-        false => "what starting took and how rates varied in the trials that chose the warm-up"
-            .to_owned(),
-    };
     let note = format!(
         "{what} were chosen for {}, before the first of them, by {by}.",
         said(aim),
@@ -221,21 +209,27 @@ fn words_of(chosen: &Allocation, window: Option<Nanos>, planned: &Plan) -> Strin
     }
 }
 
-fn expected(chosen: &Allocation) -> String {
-    format!(
-        ": differences in rate of about {} or more would be claimed by 80 % of such runs (a pilot of {} tells this roughly: up to {})",
-        percent(chosen.detectable.0),
-        counted(BLOCKS, "block"),
-        percent(chosen.detectable_max.0)
-    )
-}
-
-/// Without a pilot nothing is known of that before the run.
-fn how_servers_vary_is_said_later(chosen: &Allocation) -> String {
-    let after = forecast::after(chosen.blocks as u32);
-    after.map_or_else(String::new, |after| {
-        format!("; how small a difference it will tell is said after {after} blocks")
-    })
+/// What the choice rests on, for the document, and what is to be expected of it.
+fn grounds(chosen: &Allocation, is_piloted: bool) -> (String, String) {
+    let blocks = counted(BLOCKS, "block");
+    if is_piloted {
+        let expected = format!(
+            ": differences in rate of about {} or more would be claimed by 80 % of such runs (a pilot of {blocks} tells this roughly: up to {})",
+            percent(chosen.detectable.0),
+            percent(chosen.detectable_max.0)
+        );
+        let document = Path::new(layout::PILOT).join(layout::DOCUMENT);
+        let by = format!(
+            "a pilot of {blocks} ({}), of which nothing is in any figure{expected}",
+            document.display()
+        );
+        return (by, expected);
+    }
+    // How servers vary is not known before the run.
+    let later = forecast::after(chosen.blocks as u32)
+        .map(|after| format!("; how small a difference it will tell is said after {after} blocks"));
+    let by = "what starting took and how rates varied in the trials that chose the warm-up";
+    (by.to_owned(), later.unwrap_or_default())
 }
 
 /// `words` without what is aimed at, and with the visits that follow from that.

@@ -8,7 +8,7 @@
 use std::path::Path;
 
 use prony_base::{Nanos, counted};
-use prony_lab::experiment::Aim;
+use prony_lab::experiment::{Aim, Run};
 use prony_record::{Plan, layout};
 use prony_report::pilot::Pilot;
 use prony_report::warm_up::{WarmUp, WarmUpCause};
@@ -36,6 +36,12 @@ pub struct ChosenWarmUp {
     pub spent_s: f64,
     /// What the same trials tell of what a run costs.
     pub pilot: Option<Box<Pilot>>,
+}
+
+/// The warm-up that the command line or the experiment asks for.
+pub fn asked(words: &RunWords, of_experiment: &Run, planned: &Plan) -> Option<Nanos> {
+    let is_asked = words.warmup.is_some() || of_experiment.warmup_at.is_some();
+    is_asked.then_some(Nanos(planned.warmup_ns))
 }
 
 /// The words of the run that looks at each cell of `planned` once, in `dir`; `Err`: nothing is looked at, and what is chosen
