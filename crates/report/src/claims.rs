@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use prony_findings::Verdict;
 use prony_record::Plan;
 use prony_stats::{
-    BLOCKS_INTERVAL_MIN, CONFIDENCE, FirstBlocks, JoinedRuns, Siblings, Variance, detectable_by,
-    median, moderated, runs_apart, together,
+    BLOCKS_INTERVAL_MIN, CONFIDENCE, FirstBlocks, Siblings, Variance, detectable_by, median,
+    moderated, together,
 };
 use serde::Serialize;
 
@@ -91,7 +91,6 @@ impl<'a> RatioClaim<'a> {
 
 fn settle_claims(mut claims: Vec<RatioClaim<'_>>) {
     let subjects = moderate(&mut claims);
-    add_what_runs_differ_by(&mut claims);
     // Those of a family hold together: each by its place.
     let mut families: BTreeMap<Option<String>, BTreeSet<usize>> = BTreeMap::new();
     for (at, claim) in claims.iter().enumerate() {
@@ -171,7 +170,8 @@ type Subjects<'a> = BTreeMap<&'a str, Vec<usize>>;
 fn moderate(claims: &mut [RatioClaim<'_>]) -> Vec<(Vec<usize>, Siblings)> {
     let mut workloads: BTreeMap<(&str, &str), Subjects<'_>> = BTreeMap::new();
     for (at, claim) in claims.iter().enumerate() {
-        let is_own = claim.ratio.variance.is_some() && !claim.ratio.by_turns;
+        let ratio = &claim.ratio;
+        let is_own = ratio.variance.is_some() && !ratio.by_turns && !ratio.of_runs;
         if let (Some(workload), true) = (&claim.workload, is_own) {
             let subjects = workloads.entry((claim.metric.key, workload)).or_default();
             subjects.entry(&claim.subject).or_default().push(at);
@@ -204,28 +204,6 @@ fn moderate(claims: &mut [RatioClaim<'_>]) -> Vec<(Vec<usize>, Siblings)> {
         claims[at].ratio.variance = Some(variance);
     }
     all
-}
-
-/// Where runs are joined: what differs from run to run, by all comparisons of a metric.
-fn add_what_runs_differ_by(claims: &mut [RatioClaim<'_>]) {
-    let mut metrics: BTreeMap<&str, BTreeMap<String, Vec<JoinedRuns>>> = BTreeMap::new();
-    for claim in claims.iter() {
-        if let Some(joined) = claim.ratio.joined {
-            let baselines = metrics.entry(claim.metric.key).or_default();
-            let baseline = claim.ratio.reference_cell.clone();
-            baselines.entry(baseline).or_default().push(joined);
-        }
-    }
-    for (metric, baselines) in metrics {
-        let all: Vec<Vec<JoinedRuns>> = baselines.into_values().collect();
-        let Some(apart) = runs_apart(&all) else {
-            continue;
-        };
-        for claim in claims.iter_mut().filter(|claim| claim.metric.key == metric) {
-            let own = &mut claim.ratio.variance;
-            *own = own.map(|own| own.times(apart));
-        }
-    }
 }
 
 /// All ratios of a cell.

@@ -207,15 +207,26 @@ fn failures(base: &CellFigures, own: &CellFigures) -> Option<String> {
     })
 }
 
-/// The part of an answer's bytes by which both sides may differ and still count as the same work: a number with another digit, or an
-/// answer that is under way when a window ends.
+/// The part of an answer's bytes by which both sides may differ and still count as the same work: a number with another digit.
 const LENGTHS_ALIKE: f64 = 0.01;
 
-/// How many bytes an answer of both has, where that differs. It is counted, so that chance has no part in it.
+/// How many bytes an answer of both has, where that differs by more than it can by what is on its way when a window begins and ends.
 fn lengths(base: &CellFigures, own: &CellFigures) -> Option<String> {
+    // Of failed requests, too, there are bytes.
+    if [base, own]
+        .iter()
+        .any(|of| of.is_invalid() || of.errors > 0)
+    {
+        return None;
+    }
     let of = |cell: &CellFigures| cell.bytes_per_answer.as_ref().map(|bytes| bytes.median);
+    let under_way = |cell: &CellFigures| {
+        let windows = cell.bytes_per_answer.as_ref().map_or(1, |of| of.blocks);
+        2.0 * f64::from(cell.connections) * windows as f64 / cell.completed.max(1) as f64
+    };
+    let by_chance = under_way(base) + under_way(own);
     let (theirs, ours) = (of(base)?, of(own)?);
-    (libm::log(ours / theirs).abs() > LENGTHS_ALIKE).then(|| {
+    (libm::log(ours / theirs).abs() > LENGTHS_ALIKE + by_chance).then(|| {
         format!(
             "answers on {} are not as long: {} has {theirs:.0} bytes with the head, {} {ours:.0}",
             place(own),

@@ -1,55 +1,67 @@
 //! Runs of one experiment that were made at different times, as one run.
 //!
 //! Their blocks are added. Which run each is of stays known ([`Plan::joined`]), because what differs from one run to the next is in no
-//! difference between the blocks of one ([`prony_stats::JoinedRuns`]).
+//! difference between the blocks of one ([`prony_stats::Variance::of_runs`]).
 //!
 //! Not for: two states of the code, which stand beside each other ([`compare`](crate::compare)).
+
+use std::collections::BTreeSet;
 
 use prony_base::{Nanos, counted};
 use prony_record::{Plan, PlannedSubject};
 
 use crate::Run;
 use crate::log::place;
+use crate::numbers::moment;
+
+/// Blocks that a run has at the most, with profiles and what was measured again: more than a plan may ask for.
+const BLOCKS_MAX: u32 = 1_000_000;
 
 /// `runs` as one, with the plan, the machine and the analysis of the first.
 ///
 /// # Errors
-/// One did not do the same as the first: its place among them, and why in words that follow its name.
+/// One did not do the same as the first, or is there twice: its place among them, and why in words that follow its name.
 pub fn joined(runs: Vec<Run>) -> Result<Run, (usize, String)> {
     let Some(first) = runs.first() else {
         return Ok(Run::default());
     };
+    let mut starts = BTreeSet::new();
     for (number, run) in runs.iter().enumerate() {
-        if let Some(why) = differs(first, run) {
+        let why = match starts.insert(run.environment.started_unix_ms) {
+            true => differs(first, run),
+            false => Some("began when another one did: each run counts once".to_owned()),
+        };
+        if let Some(why) = why {
             return Err((number, why));
         }
     }
-    let blocks: u32 = runs.iter().map(|run| run.plan.blocks).sum();
+    let each = first.plan.blocks;
     let mut whole = Run {
         plan: first.plan.clone(),
         environment: first.environment.clone(),
         analysis: first.analysis.clone(),
         ..Run::default()
     };
-    whole.plan.blocks = blocks;
+    whole.plan.blocks = each * runs.len() as u32;
     whole.plan.order.clear();
-    whole.plan.notes.push(format!(
-        "{} of this experiment are joined, {} in all. The intervals of ratios have in them what differs from run to run; those of single figures have not.",
+    let moments: Vec<String> = starts.into_iter().map(moment).collect();
+    whole.plan.notes = vec![format!(
+        "{} of this experiment are joined, {} planned in each: {}. The intervals of ratios have in them what differs from run to run; those of single figures and of \
+         exponents have not.",
         counted(runs.len(), "run"),
-        counted(blocks as usize, "block")
-    ));
+        counted(each as usize, "block"),
+        moments.join(", ")
+    )];
     // Profiles, and what was measured again, have numbers after those of the plan.
-    let (mut planned, mut further) = (0, blocks);
+    let mut further = whole.plan.blocks;
     for (number, run) in (0..).zip(runs) {
-        let own = run.plan.blocks;
-        let all = run.trials.iter().map(|trial| trial.block + 1).max();
-        let all = all.unwrap_or(own).max(own);
-        let moved = |block: u32| match block < own {
-            true => planned + block,
-            false => further + block - own,
+        let last = run.trials.iter().map(|trial| trial.block + 1).max();
+        let moved = |block: u32| match block < each {
+            true => number * each + block,
+            false => further + block - each,
         };
         add(&mut whole, run, number, moved);
-        (planned, further) = (planned + own, further + all - own);
+        further += last.unwrap_or(0).saturating_sub(each);
     }
     Ok(whole)
 }
@@ -57,6 +69,13 @@ pub fn joined(runs: Vec<Run>) -> Result<Run, (usize, String)> {
 /// Why a run cannot be joined with the first.
 fn differs(first: &Run, run: &Run) -> Option<String> {
     let (own, other) = (&first.plan, &run.plan);
+    let blocks = run.trials.iter().map(|trial| trial.block);
+    if let Some(block) = blocks
+        .chain([other.blocks])
+        .find(|block| *block >= BLOCKS_MAX)
+    {
+        return Some(format!("has a block {block}, which no run has"));
+    }
     if own.experiment_sha256 != other.experiment_sha256 {
         return Some("is of another experiment, or of another state of its file".to_owned());
     }
@@ -77,10 +96,9 @@ fn differs(first: &Run, run: &Run) -> Option<String> {
     if asked(own) != asked(other) {
         return Some("measured other cells, or on other cores".to_owned());
     }
-    let times = |plan: &Plan| (plan.duration_ns, plan.warmup_ns, plan.visits.clone());
     (times(own) != times(other)).then(|| {
-        let [own, other] = [own, other].map(|plan| Nanos(plan.duration_ns));
-        format!("has windows of {other}, or a warm-up or visits, that are not those of the first, {own}: say --blocks and --duration in both")
+        let [own, other] = [times(own), times(other)];
+        format!("has {other}; the first has {own}. Say --blocks, --duration, --warmup and --visits in all: a budget chooses anew")
     })
 }
 
@@ -92,7 +110,26 @@ fn state(subject: &PlannedSubject) -> impl PartialEq + use<'_> {
 
 /// What of a plan is the same in runs that can be joined.
 fn asked(plan: &Plan) -> impl PartialEq + use<'_> {
-    (&plan.cells, &plan.workloads, &plan.settings, &plan.cores)
+    let mut workloads = plan.workloads.clone();
+    for source in workloads.iter_mut().filter_map(|w| w.source.as_mut()) {
+        // Where its files lay; what is in them stands beside it.
+        source.dir.clear();
+    }
+    (&plan.cells, workloads, &plan.settings, &plan.cores)
+}
+
+/// How often and for how long is measured: with the run for a unit all are to weigh the same.
+fn times(plan: &Plan) -> String {
+    let visits = plan.visits.as_ref();
+    let visits = visits.map_or("no visits".to_owned(), |visits| {
+        format!("visits of {}", Nanos(visits.length_ns))
+    });
+    format!(
+        "{} with windows of {}, {visits} and {} of warm-up",
+        counted(plan.blocks as usize, "block"),
+        Nanos(plan.duration_ns),
+        Nanos(plan.warmup_ns)
+    )
 }
 
 /// Adds what `run`, the one of this number, has measured: each block as the one that it is `moved` to.

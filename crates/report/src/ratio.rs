@@ -5,10 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use prony_findings::Case;
-use prony_record::{Trial, Visit};
+use prony_record::{Plan, Trial, Visit};
 use prony_stats::{
-    BLOCKS_INTERVAL_MIN, CONFIDENCE, Comparison, Conclusion, JoinedRuns, TURNED_BLOCKS_MIN,
-    Variance, compare, compare_from, of_turns,
+    BLOCKS_INTERVAL_MIN, CONFIDENCE, Comparison, Conclusion, TURNED_BLOCKS_MIN, Variance, compare,
+    compare_from, of_turns,
 };
 use serde::Serialize;
 
@@ -49,9 +49,9 @@ pub struct RatioFigure {
     /// How much their logarithms vary: of these alone, or of what else tells it.
     #[serde(skip)]
     pub variance: Option<Variance>,
-    /// What the runs show that it is of, where several are joined.
+    /// Whether that is of several runs that are joined ([`Variance::of_runs`]).
     #[serde(skip)]
-    pub joined: Option<JoinedRuns>,
+    pub of_runs: bool,
     /// Whether that is of few blocks in turns ([`of_turns`]).
     #[serde(skip)]
     pub by_turns: bool,
@@ -86,7 +86,7 @@ impl RatioFigure {
             left_out: Vec::new(),
             is_disturbed: false,
             variance: Variance::of(&pairs),
-            joined: None,
+            of_runs: false,
             confidence: CONFIDENCE,
             by_turns: false,
             pairs,
@@ -104,6 +104,19 @@ impl RatioFigure {
             Conclusion::Higher => "higher",
             Conclusion::Lower => "lower",
         };
+    }
+
+    /// The same of its `blocks`, where these are of several runs that are joined. `None` where fewer than two of them have it.
+    pub fn by_runs(mut self, plan: &Plan, blocks: &[u32]) -> Option<RatioFigure> {
+        if plan.joined.is_empty() {
+            return Some(self);
+        }
+        let run_of = |block: &u32| plan.joined.get(block).copied();
+        let runs: Option<Vec<u32>> = blocks.iter().map(run_of).collect();
+        self.variance = Some(Variance::of_runs(&self.pairs, &runs?)?);
+        self.of_runs = true;
+        self.at(CONFIDENCE);
+        Some(self)
     }
 
     /// Its interval and conclusion at another confidence.
@@ -178,16 +191,8 @@ pub fn paired(
     }
     let kept = pairs.into_iter().filter(|(block, _)| !out.contains(block));
     let (blocks, pairs): (Vec<u32>, Vec<(f64, f64)>) = kept.unzip();
-    let run_of = &case.records.plan.joined;
-    let runs: Vec<u32> = blocks
-        .iter()
-        .filter_map(|block| run_of.get(block).copied())
-        .collect();
-    let joined = JoinedRuns::of(&pairs, &runs);
-    let mut figure = RatioFigure::of(&baseline.cell.id, pairs)?;
-    if let Some(joined) = joined {
-        (figure.joined, figure.variance) = (Some(joined), Some(joined.within));
-    }
+    let figure = RatioFigure::of(&baseline.cell.id, pairs)?;
+    let mut figure = figure.by_runs(case.records.plan, &blocks)?;
     (figure.left_out, figure.is_disturbed) = (out.into_iter().collect(), is_disturbed);
     Some(figure)
 }

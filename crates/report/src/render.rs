@@ -477,6 +477,9 @@ fn summary(run: &Run, computed: &ComputedRun) -> String {
         experiment_sha256: &'a str,
         seed: u64,
         blocks: u32,
+        /// Of runs that are joined: how many.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        runs: Option<u32>,
         quick: bool,
         reference: Option<&'a str>,
         verdict: prony_findings::Verdict,
@@ -506,6 +509,7 @@ fn summary(run: &Run, computed: &ComputedRun) -> String {
         experiment_sha256: &run.plan.experiment_sha256,
         seed: run.plan.seed,
         blocks: run.plan.blocks,
+        runs: run.plan.joined.values().max().map(|last| last + 1),
         quick: run.plan.quick,
         reference: run.plan.reference.as_deref(),
         verdict: computed.view.verdict,

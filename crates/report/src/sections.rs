@@ -304,7 +304,7 @@ fn asked(plan: &Plan) -> String {
 fn in_turn(plan: &Plan) -> String {
     let blocks = plan.blocks;
     format!(
-        "{} of every cell, interleaved: {} of all cells, each in an order that seed {} balances.",
+        "{} of every cell, interleaved: {} of all cells, each in an order that {} balances.",
         match blocks {
             1 => "One trial".to_owned(),
             _ => counted(blocks, "trial"),
@@ -313,7 +313,10 @@ fn in_turn(plan: &Plan) -> String {
             1 => "one block".to_owned(),
             _ => counted(blocks, "block"),
         },
-        plan.seed
+        match plan.joined.is_empty() {
+            true => format!("seed {}", plan.seed),
+            false => "the seed of its run".to_owned(),
+        }
     )
 }
 
@@ -591,8 +594,12 @@ pub fn limits(run: &Run, cells: &[CellFigures]) -> Vec<String> {
              the run ({others}); the one beside a single rate holds by itself."
         ),
     };
+    let day = match run.plan.joined.is_empty() {
+        true => "this day",
+        false => "these days",
+    };
     said.push(format!(
-        "Intervals hold for this machine and this day.{together}"
+        "Intervals hold for this machine and {day}.{together}"
     ));
     said
 }

@@ -20,7 +20,7 @@
 //! - how a time is best spent on blocks and windows is said of a pilot ([`Design`]), and how long to warm up ([`settling`](settling()));
 //! - what was not interleaved is compared with the variance between sessions, and not at all without a
 //!   history of them ([`compare_sessions`], [`change_points`]);
-//! - of runs that are joined, what differs from run to run is in the interval, too ([`runs_apart`]);
+//! - of runs that are joined, what differs from run to run is in the interval, too ([`Variance::of_runs`]);
 //! - where the values stand in two groups there is no interval ([`two_modes`]), and that of a ratio reaches over both;
 //! - what a comparison's own blocks tell badly, how they vary, the subject's other ones tell better ([`moderated`](moderated()));
 //! - a far percentile needs separate slow periods ([`Tail`]);
@@ -74,7 +74,6 @@ pub use modes::{TwoModes, two_modes};
 pub use over_seconds::{ratio_over_seconds, share_over_seconds};
 pub use power::{FirstBlocks, POWER, detectable, detectable_by, independent, pooled_deviation};
 pub use quantile::{median, quantile, sorted};
-pub use runs::{JoinedRuns, runs_apart};
 pub use scaling::{
     CURVATURE_MIN, Growth, HALF_WIDTH_MAX, RESOLUTION, SIZES_FACTOR_MIN, SIZES_MIN, Scaling,
     scaling,

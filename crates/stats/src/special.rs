@@ -174,7 +174,6 @@ mod tests {
         assert_eq!(chi_square_quantile(0.1, 0.0), None);
     }
 
-    /// With one and two degrees of freedom the distribution has a closed form.
     /// Upper critical values as printed in the F table of the NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.3.
     #[test]
     fn f_quantiles_are_those_of_the_published_table() {
@@ -189,6 +188,7 @@ mod tests {
         assert_eq!(f_quantile(1.0, 5.0, 8.0), None);
     }
 
+    /// With one and two degrees of freedom the distribution has a closed form.
     #[test]
     fn the_t_distribution_agrees_with_its_closed_forms() {
         for t in [-50.0_f64, -3.0, -0.5, 0.0, 0.1, 1.0, 2.5, 40.0] {

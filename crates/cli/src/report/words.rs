@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 #[derive(Debug, Args)]
 pub struct ReportWords {
     /// The run directory, a bundle, or a folder of documents with their run.prony, which are rendered again. Several runs of one
-    /// experiment are joined: their blocks are added, and what differs from run to run is in the intervals of ratios
+    /// experiment are joined: their blocks are added, and the intervals of ratios are by what differs from run to run
     #[arg(value_name = "DIR", required = true)]
     pub dirs: Vec<PathBuf>,
     /// Use the claims ([[published]]) of this experiment instead of the run's; they are kept in DIR/published.json

@@ -40,7 +40,7 @@ pub struct ChosenWarmUp {
 
 /// The warm-up that the command line or the experiment asks for.
 pub fn asked(words: &RunWords, of_experiment: &Run, planned: &Plan) -> Option<Nanos> {
-    let is_asked = words.warmup.is_some() || of_experiment.warmup_at.is_some();
+    let is_asked = words.warmup.is_some() || of_experiment.is_warmup_said;
     is_asked.then_some(Nanos(planned.warmup_ns))
 }
 
@@ -60,7 +60,7 @@ pub fn trials(
     }
     let Some(window) = window(aim, planned.cells.len() as u64, beside) else {
         let length = own.unwrap_or(UNSEEN.min(Nanos(planned.warmup_ns)));
-        let by = own.map_or("", |_| ", as the experiment says");
+        let by = own.map_or("", |_| ", as asked for");
         let note = format!(
             "Warm-up: {length}{by}; looking at each of {} from its first request on would take too much of {}.",
             counted(planned.cells.len(), "cell"),
@@ -110,7 +110,7 @@ pub fn decided(found: &WarmUp, own: Option<Nanos>) -> ChosenWarmUp {
     };
     let length = found.length.max(own);
     let own = match own >= found.length {
-        true => format!("; the experiment asks for {own}"),
+        true => format!("; {own} is asked for"),
         false => String::new(),
     };
     ChosenWarmUp {
@@ -146,9 +146,7 @@ mod tests {
         let shorter = decided(&found(200, WarmUpCause::Settled), Some(second));
         assert_eq!(shorter.length, Some(second));
         assert!(
-            shorter
-                .note
-                .ends_with("after 200ms; the experiment asks for 1.00s."),
+            shorter.note.ends_with("after 200ms; 1.00s is asked for."),
             "{}",
             shorter.note
         );

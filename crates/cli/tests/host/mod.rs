@@ -188,6 +188,9 @@ impl Drop for Host {
         // It may have ended by itself.
         let _ = self.process.kill();
         let _ = self.process.wait();
+        if thread::panicking() {
+            eprintln!("the host had said:\n{}", self.has_said());
+        }
     }
 }
 

@@ -20,6 +20,14 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
+    /// Of what was ready, and has not ended since.
+    pub(super) fn once_ready() -> Backoff {
+        Backoff {
+            next: Nanos::ZERO,
+            was_ready: true,
+        }
+    }
+
     /// The wait after an end that came `ran` after it was ready; `None`: it never was.
     pub(super) fn after(&mut self, ran: Option<Nanos>) -> Nanos {
         if ran.is_some_and(|ran| ran >= RAN_WELL) {
@@ -69,10 +77,15 @@ mod tests {
     /// Others had the memory that a worker's ring needs for ten seconds, and it was away for thirty more.
     #[test]
     fn what_was_ready_once_waited_for_half_a_minute_when_it_could_not_start() {
-        let mut backoff = Backoff::default();
-        backoff.after(Some(RAN_WELL));
-        let waits: Vec<u64> = (0..6).map(|_| backoff.after(None).0 / 1_000_000).collect();
-        assert_eq!(waits, [100, 200, 400, 800, 1000, 1000]);
+        let mut ran = Backoff::default();
+        assert_eq!(ran.after(Some(RAN_WELL)), Nanos::ZERO);
+        let mut renewed = Backoff::once_ready();
+        assert_eq!(renewed.after(None), Nanos::ZERO);
+        for mut backoff in [ran, renewed] {
+            let waits = (0..6).map(|_| backoff.after(None).0 / 1_000_000);
+            let waits: Vec<u64> = waits.collect();
+            assert_eq!(waits, [100, 200, 400, 800, 1000, 1000]);
+        }
     }
 
     #[test]

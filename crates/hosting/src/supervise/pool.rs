@@ -475,6 +475,10 @@ impl Pool {
                 self.give_up_start(number, now);
             }
             let slot = self.slot(number);
+            if slot.is_outdated {
+                // What it had before served.
+                slot.backoff = Backoff::once_ready();
+            }
             slot.is_outdated = false;
             if slot.current.is_none() && slot.starting.is_none() && slot.start_due.is_none() {
                 slot.start_due = Some(now + slot.backoff.after(None));

@@ -214,6 +214,7 @@ fn read_run(mut table: Fields<'_, '_>, p: &mut Problems) -> (Run, Quick) {
         cores: read_cores(&mut table, p),
         duration_at: said(&table, "duration"),
         warmup_at: said(&table, "warmup"),
+        is_warmup_said: said(&table, "warmup").is_some(),
     };
     let quick = match table.table("quick", "[run.quick]", p) {
         Some(table) => {

@@ -102,6 +102,8 @@ pub struct Run {
     pub duration_at: Option<Range<usize>>,
     /// Where the warm-up is said, which means nothing to clients and programs.
     pub warmup_at: Option<Range<usize>>,
+    /// Whether `[run]` itself says its warm-up.
+    pub is_warmup_said: bool,
 }
 
 impl Default for Run {
@@ -121,6 +123,7 @@ impl Default for Run {
             cores: None,
             duration_at: None,
             warmup_at: None,
+            is_warmup_said: false,
         }
     }
 }

@@ -147,6 +147,7 @@ fn meaning(file: KeyFile, text: &str) -> String {
             let mut read = Experiment::parse(text, &Origin::new("e.toml", "/srv")).expect(text);
             (read.text, read.sha256) = Default::default();
             (read.run.duration_at, read.run.warmup_at) = (None, None);
+            read.run.is_warmup_said = false;
             format!("{read:#?}")
         }
         KeyFile::Subject => {

@@ -166,9 +166,10 @@ fn log_ratios(value: &BTreeMap<u32, f64>, base: &BTreeMap<u32, f64>) -> Logs {
     value.iter().filter_map(log).collect()
 }
 
-fn ratio_of(reference_cell: &str, logs: &Logs) -> Option<RatioFigure> {
+fn ratio_of(plan: &Plan, reference_cell: &str, logs: &Logs) -> Option<RatioFigure> {
     let pairs: Vec<(f64, f64)> = logs.values().map(|log| (libm::exp(*log), 1.0)).collect();
-    RatioFigure::of(reference_cell, pairs)
+    let blocks: Vec<u32> = logs.keys().copied().collect();
+    RatioFigure::of(reference_cell, pairs)?.by_runs(plan, &blocks)
 }
 
 fn effects(plan: &Plan, records: &Records<'_>, cells: &[&CellFigures]) -> Vec<Effect> {
@@ -225,14 +226,14 @@ impl Change<'_> {
                 .filter(|logs| !logs.is_empty())
                 .collect();
             let logs = mean_logs(&pairs);
-            if let Some(ratio) = ratio_of("", &logs) {
+            if let Some(ratio) = ratio_of(plan, "", &logs) {
                 found.push(self.effect(Some(workload), pairs.len(), ratio));
                 pairs_of_all += pairs.len();
                 all.push(logs);
             }
         }
         if found.len() > 1
-            && let Some(ratio) = ratio_of("", &mean_logs(&all))
+            && let Some(ratio) = ratio_of(plan, "", &mean_logs(&all))
         {
             found.push(self.effect(None, pairs_of_all, ratio));
         }
@@ -299,7 +300,7 @@ fn efficiencies(run: &Run, records: &Records<'_>, cells: &[&CellFigures]) -> Vec
             &rates(records, &run.plan, &one.cell),
         );
         logs.values_mut().for_each(|log| *log -= libm::log(k));
-        let Some(ratio) = ratio_of(&one.cell, &logs) else {
+        let Some(ratio) = ratio_of(&run.plan, &one.cell, &logs) else {
             continue;
         };
         let cores = f64::from(cores(run));
