@@ -45,13 +45,16 @@ pub fn joined(runs: Vec<Run>) -> Result<Run, (usize, String)> {
     whole.plan.blocks = each * runs.len() as u32;
     whole.plan.order.clear();
     let moments: Vec<String> = starts.into_iter().map(moment).collect();
-    whole.plan.notes = vec![format!(
+    // How blocks were chosen is of one run, what this machine lacks of all.
+    let of_all = |note: &String| runs.iter().all(|run| run.plan.notes.contains(note));
+    whole.plan.notes.retain(of_all);
+    whole.plan.notes.push(format!(
         "{} of this experiment are joined, {} planned in each: {}. The intervals of ratios have in them what differs from run to run; those of single figures and of \
          exponents have not.",
         counted(runs.len(), "run"),
         counted(each as usize, "block"),
         moments.join(", ")
-    )];
+    ));
     // Profiles, and what was measured again, have numbers after those of the plan.
     let mut further = whole.plan.blocks;
     for (number, run) in (0..).zip(runs) {

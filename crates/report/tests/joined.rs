@@ -28,7 +28,16 @@ fn rate(run: &Run) -> (f64, (f64, f64)) {
 
 #[test]
 fn blocks_are_added_and_what_runs_differ_by_widens_the_interval() {
-    let alike = joined(vec![run(0, 1.0), run(1, 1.0), run(2, 1.0)]).expect("the same");
+    let mut runs = vec![run(0, 1.0), run(1, 1.0), run(2, 1.0)];
+    for run in &mut runs {
+        run.plan.notes = vec!["of all".to_owned()];
+    }
+    runs[0].plan.notes.push("of the first".to_owned());
+    let alike = joined(runs).expect("the same");
+    let [of_all, _] = &alike.plan.notes[..] else {
+        panic!("{:?}", alike.plan.notes)
+    };
+    assert_eq!(of_all, "of all");
     assert_eq!((alike.plan.blocks, alike.plan.order.len()), (18, 18));
     let all: Vec<u32> = alike.trials.iter().map(|trial| trial.block).collect();
     assert_eq!(all.iter().max(), Some(&17));
