@@ -16,8 +16,8 @@ use super::progress::Bar;
 use super::words::percent;
 use crate::report;
 
-/// The part of the blocks after which it is said, in percent: then its upper end is at most twice the lower one where a server, its
-/// other state and its copy are compared (without a copy 2.4 times, of 13 blocks).
+/// The part of the blocks after which it is said, in percent: then its upper end is under three times the lower one where a server, its
+/// other state and its copy are compared.
 const SEEN_PERCENT: u32 = 40;
 
 /// What is still to be said.
@@ -66,7 +66,7 @@ impl Forecast {
         };
         if let Some((low, high)) = prony_report::pilot::forecast(&run) {
             bar.say(&format!(
-                "after {} of {}: in the end this run will tell rates apart that differ by at least {:.1} to {} (power 80 %; so it is in nine of ten runs)",
+                "after {} of {}: in the end this run will tell rates apart that differ by at least {:.1} to {} (power 80 %)",
                 self.blocks,
                 counted(run.plan.blocks as usize, "block"),
                 100.0 * low.0,
