@@ -48,9 +48,6 @@ pub fn detectable_by(deviation: f64, pairs: usize, degrees: f64, confidence: f64
 
 /// The part of runs whose [forecast](FirstBlocks::forecast) holds.
 const FORECAST: f64 = 0.9;
-/// As how many blocks one tells how those to come vary: the machine has better and worse minutes. With one for one, 8 of 12 live runs of a
-/// minute held.
-const TELLS: f64 = 0.5;
 
 /// What the first blocks of a run showed of comparisons with one reference.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -74,7 +71,7 @@ impl FirstBlocks {
         let own = self.blocks.checked_sub(1).filter(|own| *own > 0)? as f64;
         let more = blocks.checked_sub(self.blocks).filter(|more| *more > 0)? as f64;
         let independent = independent(self.comparisons);
-        let [seen, coming] = [own, more].map(|blocks| (TELLS * blocks * independent).max(1.0));
+        let (seen, coming) = (own * independent, more * independent);
         let degrees = self.degrees * (own + more) / own;
         let at_end = |part: f64| {
             let ratio = f_quantile(part, coming, seen)?;

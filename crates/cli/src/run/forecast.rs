@@ -16,7 +16,7 @@ use super::progress::Bar;
 use super::words::percent;
 use crate::report;
 
-/// The part of the blocks after which it is said, in percent: then its upper end is under three times the lower one where a server, its
+/// The part of the blocks after which it is said, in percent: then its upper end is about twice the lower one at the most where a server, its
 /// other state and its copy are compared.
 const SEEN_PERCENT: u32 = 40;
 
