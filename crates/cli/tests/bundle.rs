@@ -55,6 +55,23 @@ fn with_run(name: &str) -> PathBuf {
     folder
 }
 
+/// The bundle and what came of it again are two runs of one experiment.
+fn joined_with_its_bundle(folder: &Path) {
+    let both = ["report", "run.prony", "twice/run"];
+    let (code, out, err) = done(folder, &[&both[..], &["--json"]].concat());
+    assert!(matches!(code, Some(0 | 3)), "{err}");
+    let seen: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(seen["blocks"], 2, "{out}");
+    let (code, _, err) = done(folder, &[&both[..], &["--out", "joined"]].concat());
+    assert!(matches!(code, Some(0 | 3)), "{err}");
+    let appendix = fs::read_to_string(folder.join("joined/appendix.md")).expect("it");
+    assert!(appendix.contains("2 runs of this experiment are joined"));
+    assert!(!folder.join("joined/plan.json").exists());
+    let (code, _, err) = done(folder, &[&both[..], &["--out", "run"]].concat());
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("run is not empty"), "{err}");
+}
+
 #[test]
 fn a_run_is_packed_verified_rendered_and_run_again() {
     let folder = with_run("bundle");
@@ -127,20 +144,7 @@ fn a_run_is_packed_verified_rendered_and_run_again() {
     let plan = fs::read_to_string(folder.join("twice/run/plan.json")).expect("a plan");
     assert!(plan.contains("twice/source/experiment/tiny.toml"), "{plan}");
 
-    // The bundle and what came of it again are two runs of one experiment.
-    let both = ["report", "run.prony", "twice/run"];
-    let (code, out, err) = done(&folder, &[&both[..], &["--json"]].concat());
-    assert!(matches!(code, Some(0 | 3)), "{err}");
-    let seen: serde_json::Value = serde_json::from_str(&out).expect("JSON");
-    assert_eq!(seen["blocks"], 2, "{out}");
-    let (code, _, err) = done(&folder, &[&both[..], &["--out", "joined"]].concat());
-    assert!(matches!(code, Some(0 | 3)), "{err}");
-    let appendix = fs::read_to_string(folder.join("joined/appendix.md")).expect("it");
-    assert!(appendix.contains("2 runs of this experiment are joined"));
-    assert!(!folder.join("joined/plan.json").exists());
-    let (code, _, err) = done(&folder, &[&both[..], &["--out", "run"]].concat());
-    assert_eq!(code, Some(2), "{err}");
-    assert!(err.contains("run is not empty"), "{err}");
+    joined_with_its_bundle(&folder);
     fs::remove_dir_all(&folder).expect("removed");
 }
 
