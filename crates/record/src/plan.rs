@@ -357,6 +357,14 @@ pub struct PlannedWorkload {
     pub rest_ns: u64,
 }
 
+impl Plan {
+    /// Whether the cell measures a copy of another subject, which only runs of six blocks or more do.
+    pub fn is_copy(&self, cell: &Cell) -> bool {
+        let mut subjects = self.subjects.iter();
+        subjects.any(|of| of.id == cell.subject && of.copy_of.is_some())
+    }
+}
+
 impl PlannedWorkload {
     /// Whose work it is.
     pub fn work(&self) -> Work<'_> {

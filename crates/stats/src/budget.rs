@@ -12,7 +12,7 @@ pub const WINDOWS: [f64; 13] = [
 /// Of what a pilot's comparisons varied by, at least this part is taken to lie between trials, however long their
 /// windows are: the three blocks of a pilot may see none of it. Half costs up to 5 % of resolution where there is none, and
 /// spares up to 20 % where most lies there (docs/decisions/visits.md).
-const BETWEEN_MIN: f64 = 0.5;
+pub const BETWEEN_MIN: f64 = 0.5;
 /// The part of pilots whose comparisons really vary by no more than is taken for the most.
 const CAUTIOUS: f64 = 0.9;
 /// Blocks that are planned at the most.
@@ -27,6 +27,8 @@ pub struct PilotNoise {
     pub within: f64,
     /// Degrees of freedom of `variance`: few tell it badly.
     pub degrees: f64,
+    /// The part of it that is taken to lie between trials at the least ([`BETWEEN_MIN`] where a pilot tells it).
+    pub between_min: f64,
 }
 
 impl PilotNoise {
@@ -127,7 +129,7 @@ impl Design {
 
     fn allocation(&self, blocks: usize, window_s: f64) -> Option<Allocation> {
         let deviation = |of: &PilotNoise| {
-            let between = (of.variance - of.within).max(of.variance * BETWEEN_MIN);
+            let between = (of.variance - of.within).max(of.variance * of.between_min);
             (between + of.within.min(of.variance) * self.window_s / window_s).sqrt()
         };
         let most = |of: &dyn Fn(&PilotNoise) -> f64| self.noise.iter().map(of).reduce(f64::max);
@@ -182,6 +184,7 @@ mod tests {
                 variance,
                 within,
                 degrees: 2.0,
+                between_min: BETWEEN_MIN,
             }],
             window_s: 1.0,
             comparisons: 5,
@@ -228,6 +231,7 @@ mod tests {
             variance: 1e-6,
             within: 0.0,
             degrees: 2.0,
+            between_min: BETWEEN_MIN,
         });
         assert_eq!(both.spend(1_200.0), alone);
     }

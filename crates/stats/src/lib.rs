@@ -63,7 +63,9 @@ mod summary;
 mod tail;
 mod units;
 
-pub use budget::{Allocation, BlockCost, Design, PilotNoise, WINDOWS, window_variance};
+pub use budget::{
+    Allocation, BETWEEN_MIN, BlockCost, Design, PilotNoise, WINDOWS, window_variance,
+};
 pub use changes::{CHANGE_SESSIONS_MIN, ChangePoint, change_points};
 pub use compare::{
     Comparison, Conclusion, compare, compare_at, compare_by, compare_from, simultaneous,

@@ -7,8 +7,9 @@ use crate::steady::{NOISE_SIGMAS, median_error, spread};
 pub const SETTLING_SLICES_MIN: usize = 10;
 /// Slices whose median is looked at, so that a single odd one decides nothing.
 const LOOKED_AT: usize = 5;
-/// So far under its later level a rate counts as having reached it, where the slices' own spread explains no more.
-const TOLERANCE: f64 = 0.02;
+/// So far under its later level a rate counts as having reached it, where the slices' own spread explains no more: a machine that others share moves
+/// as far within a second by itself, and what is left of a warm-up then is on both sides of a ratio.
+const TOLERANCE: f64 = 0.05;
 
 /// When a rate reached its later level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub struct Settling {
 }
 
 /// When the rate of `completed`, counts of slices of equal length from the first request on, reached its later level: the
-/// median of the second half. It is reached where the median of five slices is no further under it than 2 %, or than three
+/// median of the second half. It is reached where the median of five slices is no further under it than 5 %, or than three
 /// standard errors of such a median by the slices' own spread. It still rises where the last quarter is further above the
 /// quarter before. `None` with fewer than ten slices, or where half of the later ones are empty.
 pub fn settling(completed: &[u64]) -> Option<Settling> {

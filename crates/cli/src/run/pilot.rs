@@ -114,7 +114,7 @@ pub fn run(
     super::whole(&words, &Course::Chosen(notes), streams)
 }
 
-/// Looks at each cell of `planned` once, and chooses the warm-up. `Err` with how that ended, where the user ended it or nothing
+/// Looks at each cell of `planned`, and chooses the warm-up. `Err` with how that ended, where the user ended it or nothing
 /// can be measured.
 fn warmed_up(
     words: &RunWords,
@@ -124,13 +124,13 @@ fn warmed_up(
     dir: &Path,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Result<ChosenWarmUp, Ending>> {
-    let from_the_start = match warm_up::trials(words, aim, planned, own, dir, PER_TRIAL) {
+    let from_the_start = match warm_up::trials(words, aim, planned, own, dir) {
         Ok(from_the_start) => from_the_start,
         Err(chosen) => return Ok(Ok(chosen)),
     };
     writeln!(
         streams.err,
-        "First each cell once from its first request on, for the length of the warm-up; it is in no result:"
+        "Finding the warm-up that each server needs (not counted):"
     )?;
     let ending = unheard(&from_the_start, streams)?;
     let there = dir.join(layout::WARM_UP);
@@ -176,7 +176,7 @@ fn first(
         json: false,
         ..fixed(words, planned)
     };
-    writeln!(streams.err, "A pilot run first, which is in no result:")?;
+    writeln!(streams.err, "Pilot run (not counted):")?;
     let ending = unheard(&of_pilot, streams)?;
     if matches!(ending, Ending::Interrupted | Ending::Usage) {
         return Ok(Err(ending));
@@ -247,13 +247,7 @@ fn fixed(words: &RunWords, planned: &Plan) -> RunWords {
 
 /// Cells of the run: those that the pilot had after what was built, and the copies that only more blocks have.
 fn cells_of_run(pilot: &Plan, planned: &Plan) -> usize {
-    let is_copy = |id: &str| {
-        planned
-            .subjects
-            .iter()
-            .any(|s| s.id == id && s.copy_of.is_some())
-    };
-    let copies = planned.cells.iter().filter(|cell| is_copy(&cell.subject));
+    let copies = planned.cells.iter().filter(|cell| planned.is_copy(cell));
     pilot.cells.len() + copies.count()
 }
 

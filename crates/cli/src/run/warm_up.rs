@@ -1,8 +1,8 @@
 //! The warm-up of a run that is given a time or a precision: as long as the slowest of its cells needs, the same for all,
 //! fixed before the pilot.
 //!
-//! Each cell is measured once from its first request on, without a warm-up and without visits; the slices of that window show when
-//! its rate reached its later level. A warm-up that the experiment asks for is the least: what its author knows, three seconds do not
+//! Each cell is looked at from its first request on, without a warm-up and without visits; the slices of that window show when
+//! its rate reached its later level. A second look, where there is time for it, tells a warm-up from what else the machine did. A warm-up that the experiment asks for is the least: what its author knows, three seconds do not
 //! disprove.
 
 use std::path::Path;
@@ -20,7 +20,9 @@ const WINDOW: Nanos = Nanos::from_secs(3);
 /// The shortest one that tells anything: twelve slices.
 const WINDOW_MIN: Nanos = Nanos::from_millis(1_200);
 /// They take at most this part of a budget: one in so many.
-const PART_OF_BUDGET: u64 = 8;
+const PART_OF_BUDGET: u64 = 12;
+/// Looks at each cell; one where a budget has no time for more.
+const LOOKS: u32 = 2;
 
 /// Where nothing is looked at and the experiment asks for none, at the most.
 const UNSEEN: Nanos = Nanos::from_millis(500);
@@ -44,21 +46,22 @@ pub fn asked(words: &RunWords, of_experiment: &Run, planned: &Plan) -> Option<Na
     is_asked.then_some(Nanos(planned.warmup_ns))
 }
 
-/// The words of the run that looks at each cell of `planned` once, in `dir`; `Err`: nothing is looked at, and what is chosen
-/// then. `own`: the warm-up that is asked for. `beside`: what a trial costs beside its window.
+/// The words of the run that looks at each cell of `planned`, in `dir`; `Err`: nothing is looked at, and what is chosen
+/// then. `own`: the warm-up that is asked for.
 pub fn trials(
     words: &RunWords,
     aim: Aim,
     planned: &Plan,
     own: Option<Nanos>,
     dir: &Path,
-    beside: Nanos,
 ) -> Result<RunWords, ChosenWarmUp> {
     // Programs and clients have windows of their own, or none.
     if planned.duration_ns == 0 || planned.warmup_ns == 0 {
         return Err(ChosenWarmUp::default());
     }
-    let Some(window) = window(aim, planned.cells.len() as u64, beside) else {
+    // A copy is measured by runs of more blocks only.
+    let cells = planned.cells.iter().filter(|cell| !planned.is_copy(cell));
+    let Some((looks, window)) = looks(aim, cells.count() as u64) else {
         let length = own.unwrap_or(UNSEEN.min(Nanos(planned.warmup_ns)));
         let by = own.map_or("", |_| ", as asked for");
         let note = format!(
@@ -73,7 +76,7 @@ pub fn trials(
         });
     };
     Ok(RunWords {
-        blocks: Some(1),
+        blocks: Some(looks),
         duration: Some(window),
         warmup: Some(Nanos::ZERO),
         visits: Some(Nanos::ZERO),
@@ -87,14 +90,17 @@ pub fn trials(
     })
 }
 
-/// How long each cell is looked at; `None`: there is no time for it.
-fn window(aim: Aim, cells: u64, beside: Nanos) -> Option<Nanos> {
+/// How often and how long each cell is looked at; `None`: there is no time for it.
+fn looks(aim: Aim, cells: u64) -> Option<(u32, Nanos)> {
     let Aim::Budget(time) = aim else {
-        return Some(WINDOW);
+        return Some((LOOKS, WINDOW));
     };
-    let each = Nanos(time.0 / PART_OF_BUDGET / cells.max(1));
-    let window = Nanos(each.0.saturating_sub(beside.0)).min(WINDOW);
-    (window >= WINDOW_MIN).then_some(window)
+    let of = |looks: u32| {
+        let each = time.0 / PART_OF_BUDGET / cells.max(1) / u64::from(looks);
+        let window = Nanos(each).min(WINDOW);
+        (window >= WINDOW_MIN).then_some((looks, window))
+    };
+    of(LOOKS).or_else(|| of(1))
 }
 
 /// What follows from `found`, where the experiment asks for `own`.
@@ -157,10 +163,10 @@ mod tests {
     #[test]
     fn a_budget_is_not_spent_on_warming_up() {
         let budget = |minutes: u64| Aim::Budget(Nanos::from_secs(60 * minutes));
-        let window = |aim, cells| window(aim, cells, Nanos::from_millis(1_200));
-        assert_eq!(window(budget(5), 6), Some(WINDOW));
-        assert_eq!(window(budget(5), 12), Some(Nanos::from_millis(1_925)));
-        assert_eq!(window(budget(1), 12), None);
-        assert_eq!(window(Aim::Precision(0.02), 500), Some(WINDOW));
+        assert_eq!(looks(budget(5), 2), Some((2, WINDOW)));
+        assert_eq!(looks(budget(1), 2), Some((2, Nanos::from_millis(1_250))));
+        assert_eq!(looks(budget(1), 3), Some((1, Nanos(1_666_666_666))));
+        assert_eq!(looks(budget(1), 12), None);
+        assert_eq!(looks(Aim::Precision(0.02), 500), Some((2, WINDOW)));
     }
 }
