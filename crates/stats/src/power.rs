@@ -48,6 +48,9 @@ pub fn detectable_by(deviation: f64, pairs: usize, degrees: f64, confidence: f64
 
 /// The part of runs whose [forecast](FirstBlocks::forecast) holds.
 const FORECAST: f64 = 0.9;
+/// Blocks that follow upon each other tell less of those to come than as many that have nothing in common: a machine that others share has better
+/// and worse minutes. Of 72 live runs the forecast held in 49 with all of the degrees of freedom, in 62 with half of them.
+const ALIKE: f64 = 0.5;
 
 /// What the first blocks of a run showed of comparisons with one reference.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -74,7 +77,7 @@ impl FirstBlocks {
         let (seen, coming) = (own * independent, more * independent);
         let degrees = self.degrees * (own + more) / own;
         let at_end = |part: f64| {
-            let ratio = f_quantile(part, coming, seen)?;
+            let ratio = f_quantile(part, coming * ALIKE, seen * ALIKE)?;
             let variance = (seen + coming * ratio) / (seen + coming);
             detectable_by(
                 self.deviation * variance.sqrt(),

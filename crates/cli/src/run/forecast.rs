@@ -18,7 +18,7 @@ use crate::report;
 
 /// The part of the blocks after which it is said, in percent: then its upper end is about twice the lower one at the most where a server, its
 /// other state and its copy are compared.
-const SEEN_PERCENT: u32 = 40;
+const SEEN_PERCENT: u32 = 60;
 
 /// What is still to be said.
 pub struct Forecast {
@@ -100,14 +100,14 @@ mod tests {
                 left: prony_base::Nanos::ZERO,
             })
         };
-        assert!((1..12).all(|_| !is_due("prony")));
+        assert!((1..16).all(|_| !is_due("prony")));
         assert!(!is_due("wrk"));
         assert!(is_due("prony"));
     }
 
     #[test]
-    fn it_is_said_after_two_fifths_and_not_of_fewer_blocks_than_an_interval_has() {
+    fn it_is_said_after_three_fifths_and_not_of_fewer_blocks_than_an_interval_has() {
         let after = [6, 7, 13, 20, 100].map(after);
-        assert_eq!(after, [None, Some(6), Some(6), Some(8), Some(40)]);
+        assert_eq!(after, [None, Some(6), Some(8), Some(12), Some(60)]);
     }
 }
