@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use prony_stats::{Comparison, Conclusion, compare_at, simultaneous};
+use prony_stats::{CONFIDENCE, Comparison, Conclusion, compare_at, simultaneous};
 use prony_testkit::root;
 
 /// Each server, how often it was run, and in how many of these runs 3 % were told.
@@ -123,4 +123,50 @@ fn three_percent_of_node_are_told_by_a_run_that_has_nothing_else_to_tell() {
     assert_eq!((slower.right, slower.held), (PAIRS, PAIRS));
     let copy = told(&runs, "00", 0.0, 1);
     assert_eq!((copy.right, copy.wrong), (0, 0));
+}
+
+/// Runs of `prony compare --interleave A B -c 50` of servers of `examples/slower` with a budget of a minute (Node two, 1 % five), of which B is slower by
+/// so many percent; with the blocks that others disturbed, which a run leaves out; `nb-…`: beside a process that takes 30 % of a core for 5 s in every 20. By name: the percent, and of each block the rates of B and A.
+fn commands() -> BTreeMap<String, (f64, Vec<(f64, f64)>)> {
+    let path = root().join("crates/stats/tests/pools/compare.csv");
+    let text = fs::read_to_string(&path).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
+    let mut rates: BTreeMap<(&str, &str, &str), BTreeMap<&str, f64>> = BTreeMap::new();
+    for line in text.lines().skip(1) {
+        let [run, slower, block, side, rate] = line.split(',').collect::<Vec<_>>()[..] else {
+            panic!("five columns: {line}");
+        };
+        let of_block = rates.entry((run, slower, block)).or_default();
+        of_block.insert(side, rate.parse().expect("a rate"));
+    }
+    let mut runs: BTreeMap<String, (f64, Vec<(f64, f64)>)> = BTreeMap::new();
+    for ((run, slower, _), of_block) in rates {
+        let percent = slower.parse().expect("a percentage");
+        let (_, pairs) = runs.entry(run.to_owned()).or_insert((percent, Vec::new()));
+        pairs.push((of_block["B"], of_block["A"]));
+    }
+    runs
+}
+
+#[test]
+fn of_two_commands_a_slow_down_is_told_in_a_minute_and_equals_rarely() {
+    let (mut told, mut planted, mut equals, mut claimed) = (0, 0, 0, 0);
+    for (run, (percent, pairs)) in commands() {
+        let seen = compare_at(&pairs, CONFIDENCE).expect("pairs");
+        let is_claimed = matches!(seen.conclusion, Conclusion::Lower | Conclusion::Higher);
+        println!(
+            "{run}: {:.3} ({:.3} to {:.3}), {:?}",
+            seen.ratio.0, seen.spread.low.0, seen.spread.high.0, seen.conclusion
+        );
+        if percent > 0.0 {
+            planted += 1;
+            told += usize::from(seen.conclusion == Conclusion::Lower);
+            assert_ne!(seen.conclusion, Conclusion::Higher, "{run}");
+        } else {
+            equals += 1;
+            claimed += usize::from(is_claimed);
+        }
+    }
+    assert_eq!((planted, equals), (29, 15));
+    assert!(told >= 27, "{told} of {planted}");
+    assert!(claimed <= 2, "{claimed} of {equals}");
 }
