@@ -433,7 +433,7 @@ fn a_warm_up_is_fixed_before_the_pilot() {
     let first = plan("out/warm-up");
     assert_eq!(
         (&first["blocks"], &first["warmup_ns"]),
-        (&1.into(), &0.into())
+        (&2.into(), &0.into())
     );
     let chosen = plan("out");
     let notes = chosen["notes"].to_string();
