@@ -49,7 +49,7 @@ pub fn detectable_by(deviation: f64, pairs: usize, degrees: f64, confidence: f64
 /// The part of runs whose [forecast](FirstBlocks::forecast) holds.
 const FORECAST: f64 = 0.9;
 /// Blocks that follow upon each other tell less of those to come than as many that have nothing in common: a machine that others share has better
-/// and worse minutes. Of 72 live runs the forecast held in 49 with all of the degrees of freedom, in 62 with half of them.
+/// and worse minutes. Of 72 live runs, by which the half was chosen, it held in 49 with all degrees of freedom, in 62 with half.
 const ALIKE: f64 = 0.5;
 
 /// What the first blocks of a run showed of comparisons with one reference.
