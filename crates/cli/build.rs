@@ -1,8 +1,8 @@
 //! Tells the program which commit it is made from, where there is a git to ask: the last one that touched what it is
 //! made of, so that another document in the repository makes no other program.
 //!
-//! Packs `subjects/` and `experiments/` for `src/embedded.rs`, so that the program needs no checkout. No git is asked for
-//! that: what it ignores there is known by its name, and a test compares both.
+//! Packs `subjects/` and `experiments/` for `src/embedded.rs`, and the pages of the documentation, so that the program needs
+//! no checkout. No git is asked for that: what it ignores there is known by its name, and a test compares both.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,6 +22,8 @@ const SOURCES: [&str; 5] = [
 
 /// What is packed, from the root of the repository.
 const PACKED: [&str; 2] = ["experiments", "subjects"];
+/// A page beside those in `docs/`.
+const CONTRACT: &str = "subjects/CONTRACT.md";
 /// Folders and endings of files that builds and tests leave there.
 const IGNORED: [&str; 5] = [".git", ".venv", "__pycache__", "node_modules", "target"];
 const IGNORED_ENDINGS: [&str; 2] = [".pyc", ".pending-snap"];
@@ -60,14 +62,32 @@ fn files(root: &Path, folder: &Path, found: &mut BTreeMap<String, PathBuf>) -> i
     Ok(())
 }
 
-/// The archive, with the same bytes for the same files: neither owners nor times.
-fn packed(root: &Path) -> io::Result<Vec<u8>> {
+/// What the program holds: subjects and experiments.
+fn own_files(root: &Path) -> io::Result<BTreeMap<String, PathBuf>> {
     let mut found = BTreeMap::new();
     for folder in PACKED {
         files(root, &root.join(folder), &mut found)?;
     }
+    Ok(found)
+}
+
+/// The pages that `prony docs` prints. Findings are in the program by themselves; documents of runs and decisions are not.
+fn pages(root: &Path) -> io::Result<BTreeMap<String, PathBuf>> {
+    let mut found = BTreeMap::from([(CONTRACT.to_owned(), root.join(CONTRACT))]);
+    for entry in fs::read_dir(root.join("docs"))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|end| end == "md") {
+            let below = path.strip_prefix(root).unwrap_or(&path);
+            found.insert(below.display().to_string(), path);
+        }
+    }
+    Ok(found)
+}
+
+/// The archive, with the same bytes for the same files: neither owners nor times.
+fn packed(found: &BTreeMap<String, PathBuf>) -> io::Result<Vec<u8>> {
     let mut archive = tar::Builder::new(Vec::new());
-    for (name, path) in &found {
+    for (name, path) in found {
         let bytes = fs::read(path)?;
         let is_program = fs::metadata(path)?.permissions().mode() & 0o100 != 0;
         let mut header = tar::Header::new_gnu();
@@ -85,12 +105,22 @@ fn packed(root: &Path) -> io::Result<Vec<u8>> {
 
 fn main() {
     let root = Path::new("../..");
-    let place = Path::new(&env::var_os("OUT_DIR").expect("cargo names a folder")).join("files");
-    let written = packed(root).and_then(|packed| fs::write(&place, packed));
-    if let Err(error) = written {
-        println!(
-            "cargo::error=prony-cli is built in its checkout, with experiments/ and subjects/: {error}"
-        );
+    let place = env::var_os("OUT_DIR").expect("cargo names a folder");
+    for (name, found) in [("files", own_files(root)), ("pages", pages(root))] {
+        for path in found
+            .iter()
+            .filter(|_| name == "pages")
+            .flat_map(BTreeMap::values)
+        {
+            println!("cargo::rerun-if-changed={}", path.display());
+        }
+        let packed = found.and_then(|found| packed(&found));
+        let written = packed.and_then(|packed| fs::write(Path::new(&place).join(name), packed));
+        if let Err(error) = written {
+            println!(
+                "cargo::error=prony-cli is built in its checkout, with docs/, experiments/ and subjects/: {error}"
+            );
+        }
     }
     for folder in PACKED {
         println!("cargo::rerun-if-changed=../../{folder}");

@@ -46,16 +46,18 @@ const LOG_LINES: usize = 5;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Each subject is built if its files have changed, started, sent the requests that the contract \
-     (subjects/CONTRACT.md) names, and stopped: this takes seconds each, once they are built. A program does each \
+     (`prony docs contract`) names, and stopped: this takes seconds each, once they are built. A program does each \
      of its works once, a client sends requests to Prony's server for a second, and both counts must agree; \
-     databases and proxies are checked with Prony's server. Without SUBJECT all but those in subjects/original are \
-     checked, which run what their user has built.\n\nExit codes: 0 all hold; 1 a subject does not, or one that was named \
+     databases and proxies are checked with Prony's server. --all leaves out those in subjects/original, which run what their user has built.\n\nExit codes: 0 all hold; 1 a subject does not, or one that was named \
      cannot run here; 2 wrong usage or a bad file; 130 interrupted."
 )]
 pub struct CheckWords {
-    /// Subjects: LANGUAGE/NAME under subjects/, or folders with a subject.toml [default: all]
-    #[arg(value_name = "SUBJECT")]
+    /// Subjects: LANGUAGE/NAME under subjects/, or folders with a subject.toml
+    #[arg(value_name = "SUBJECT", required_unless_present = "all")]
     pub subjects: Vec<String>,
+    /// All that come with Prony; their builds take minutes
+    #[arg(long, conflicts_with = "subjects")]
+    pub all: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -104,12 +104,12 @@ fn tell(
             writeln!(streams.out, "\n{line}")?;
         }
     } else {
-        let (sentence, footing) = (compared.sentence(), compared.footing());
-        writeln!(
-            streams.out,
-            "{sentence}\n\n{}\n\n{footing}",
-            compared.table()
-        )?;
+        let (table, footing) = (compared.table(), compared.footing());
+        let sentences = compared.sentences().join("\n");
+        writeln!(streams.out, "{sentences}\n\n{table}\n")?;
+        if !footing.is_empty() {
+            writeln!(streams.out, "{footing}")?;
+        }
         for out in &compared.left_out {
             writeln!(streams.out, "left out: {out}")?;
         }
@@ -135,11 +135,14 @@ fn tell_gate(
     let said = match gate {
         Gate::Passed => vec!["no figure is worse by more than".to_owned()],
         Gate::Inconclusive => vec![
-            "inconclusive: more or longer blocks would show whether some figure is worse by more than".to_owned(),
+            "undecided: more or longer blocks would show whether some figure is worse by more than"
+                .to_owned(),
         ],
         Gate::Failed => {
             let beyond = compared.beyond(limit).into_iter();
-            beyond.map(|figure| format!("{figure}: worse by more than")).collect()
+            beyond
+                .map(|figure| format!("{figure}: worse by more than"))
+                .collect()
         }
     };
     for said in said {

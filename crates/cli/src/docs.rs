@@ -1,4 +1,5 @@
-//! `prony docs`: the documentation of a checkout as one folder of pages that need nothing else.
+//! `prony docs`: a page of the documentation as Markdown, which needs no checkout, or that of a checkout as one folder of pages
+//! that need nothing else.
 //!
 //! Not for: making the pages, or checking their links ([`prony_report::site`]).
 
@@ -10,9 +11,11 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
+use prony_lab::diagnosis::nearest;
 use prony_report::site::Pages;
 
 use crate::cause::CannotWrite;
+use crate::embedded::{self, EmbeddedFile};
 use crate::home::Home;
 use crate::{Ending, Streams};
 
@@ -20,13 +23,16 @@ use crate::{Ending, Streams};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  prony docs --no-api              the pages, in seconds
+  prony docs experiments | less    one page, as Markdown; without a checkout `prony docs` names all
+  prony docs --no-api              all pages of a checkout as HTML, in seconds
   prony docs site                  with the interfaces of the crates, which take minutes
   prony docs --check               only look for links that lead nowhere
 
 A link that leads nowhere is printed with its file and line, and the exit code is 1.")]
 pub struct DocsWords {
-    /// Folder for the pages, which is emptied first; default: .prony/docs in the checkout
+    /// A page to print, such as starting; or a folder for all pages of a checkout, which is emptied first
+    /// [default: .prony/docs in the checkout]
+    #[arg(value_name = "PAGE|DIR")]
     pub dir: Option<PathBuf>,
     /// Leave out the interfaces of the crates (cargo doc), which take minutes
     #[arg(long)]
@@ -51,8 +57,24 @@ const NO_API: &str = "testkit";
 
 /// Runs `prony docs`.
 pub fn run(words: &DocsWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+    let typed = words.dir.as_ref().and_then(|dir| dir.to_str());
+    let own = embedded::pages()?;
+    if let Some(page) = typed.and_then(|typed| own.iter().find(|page| is_named(page, typed))) {
+        streams.out.write_all(&page.bytes)?;
+        return Ok(Ending::Done);
+    }
+    let names: Vec<String> = own.iter().map(name).collect();
+    if let Some(typed) = typed.filter(|typed| !typed.contains('/'))
+        && let Some(near) = nearest(typed, names.iter().map(String::as_str))
+    {
+        bail!(
+            "there is no page `{typed}`: did you mean `{near}`? A folder of that name is `./{typed}`"
+        );
+    }
     let home = Home::find(streams.err)?;
-    let root = checkout(&home)?;
+    let Some(root) = checkout(&home) else {
+        return without_checkout(words, &own, streams);
+    };
     let mut files = BTreeSet::new();
     walk(&root, "", &mut files)?;
     let texts = pages(&root, &mut files)?;
@@ -96,16 +118,55 @@ pub fn run(words: &DocsWords, streams: &mut Streams<'_>) -> anyhow::Result<Endin
 }
 
 /// The folder of the sources, which hold the documentation.
-fn checkout(home: &Home) -> anyhow::Result<PathBuf> {
+fn checkout(home: &Home) -> Option<PathBuf> {
     let root = home.subjects.parent().unwrap_or(Path::new("."));
-    if root.join(MARK).exists() {
-        return Ok(root.to_owned());
+    root.join(MARK).exists().then(|| root.to_owned())
+}
+
+/// The pages that can be printed, where no others can be made.
+fn without_checkout(
+    words: &DocsWords,
+    own: &[EmbeddedFile],
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Ending> {
+    if words.check || words.no_api {
+        bail!(
+            "pages are made from a checkout of Prony: run `./prony docs` in one, or name it by PRONY_HOME"
+        );
     }
-    bail!(
-        "the documentation is made from a checkout of Prony, and {} has no {MARK}; \
-         run `./prony docs` in one, or name it by PRONY_HOME",
-        root.display()
-    )
+    if let Some(dir) = &words.dir {
+        bail!(
+            "there is no page `{}`, which `prony docs` lists; to make all pages as HTML takes a checkout of Prony",
+            dir.display()
+        );
+    }
+    for page in own {
+        let text = String::from_utf8_lossy(&page.bytes);
+        let title = text.lines().find_map(|line| line.strip_prefix("# "));
+        writeln!(
+            streams.out,
+            "{:<22}{}",
+            name(page),
+            title.unwrap_or_default()
+        )?;
+    }
+    writeln!(
+        streams.err,
+        "`prony docs PAGE` prints one, `prony explain P003` a finding"
+    )?;
+    Ok(Ending::Done)
+}
+
+/// `experiments`, of `docs/experiments.md`.
+fn name(page: &EmbeddedFile) -> String {
+    let stem = page.path.file_stem().unwrap_or_default();
+    stem.to_string_lossy().to_lowercase()
+}
+
+/// Whether a page is meant: by its name, or as texts refer to it (`docs/experiments.md`).
+fn is_named(page: &EmbeddedFile, typed: &str) -> bool {
+    let file = page.path.file_name().unwrap_or_default();
+    name(page) == typed || file == typed || page.path == Path::new(typed)
 }
 
 /// Adds the files below `folder` of `root`, by their paths in it.

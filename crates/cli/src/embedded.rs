@@ -1,4 +1,5 @@
-//! Subjects and experiments as they were when this program was built: what it uses where there is no checkout.
+//! Subjects, experiments and pages of the documentation as they were when this program was built: what it uses where there is
+//! no checkout.
 //!
 //! ```text
 //! <cache>/embedded/0123456789ab/subjects, experiments    unpacked; the name is the archive's digest
@@ -25,7 +26,9 @@ use crate::cause::CannotWrite;
 
 /// A tar archive, compressed by zstd.
 const ARCHIVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/files"));
-/// Bytes of the archive before it is compressed, at the most.
+/// The same, of the pages.
+const PAGES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/pages"));
+/// Bytes of an archive before it is compressed, at the most.
 const UNPACKED_BYTES_MAX: usize = 16 << 20;
 /// Folder of the cache.
 const SHELF: &str = "embedded";
@@ -37,7 +40,7 @@ static NEVER: AtomicBool = AtomicBool::new(false);
 /// A file of the archive.
 #[derive(Debug)]
 pub struct EmbeddedFile {
-    /// Its path: `subjects/…` or `experiments/…`.
+    /// Its path: `subjects/…`, `experiments/…` or `docs/…`.
     pub path: PathBuf,
     /// What is in it.
     pub bytes: Vec<u8>,
@@ -79,15 +82,27 @@ impl EmbeddedFile {
     }
 }
 
-/// The files, by path.
+/// The subjects and experiments, by path.
 ///
 /// # Errors
 /// The archive is damaged, and so is this program.
 pub fn files() -> anyhow::Result<Vec<EmbeddedFile>> {
+    unpacked(ARCHIVE)
+}
+
+/// The pages of the documentation, by path: `docs/….md`, and the contract of subjects.
+///
+/// # Errors
+/// The archive is damaged, and so is this program.
+pub fn pages() -> anyhow::Result<Vec<EmbeddedFile>> {
+    unpacked(PAGES)
+}
+
+fn unpacked(packed: &[u8]) -> anyhow::Result<Vec<EmbeddedFile>> {
     let mut archive = vec![0; UNPACKED_BYTES_MAX];
-    let size = zstd_safe::decompress(&mut archive[..], ARCHIVE).map_err(|code| {
+    let size = zstd_safe::decompress(&mut archive[..], packed).map_err(|code| {
         let why = zstd_safe::get_error_name(code);
-        anyhow!("this program is damaged: its subjects cannot be unpacked: {why}")
+        anyhow!("this program is damaged: its files cannot be unpacked: {why}")
     })?;
     archive.truncate(size);
     let mut files = Vec::new();

@@ -39,7 +39,7 @@ pub fn run(words: &ExplainWords, streams: &mut Streams<'_>) -> anyhow::Result<En
             writeln!(
                 streams.err,
                 "prony: neither a finding ({first} to {last}) nor a key of an experiment is called `{code}`; \
-                 `prony explain` lists the findings, docs/experiment-reference.md the keys"
+                 `prony explain` lists the findings, `prony docs experiment-reference` the keys"
             )?;
             Ok(Ending::Usage)
         }

@@ -26,6 +26,8 @@ pub struct Home {
     pub prony: PathBuf,
     /// Builds of one subject that are kept.
     pub builds_kept: usize,
+    /// Whether subjects that are not built yet are left out, and nothing is built.
+    pub only_built: bool,
     /// Keeps what was unpacked; `None`: the folders are a checkout's.
     copy: Option<Arc<File>>,
 }
@@ -83,6 +85,7 @@ impl Home {
             cache,
             prony,
             builds_kept: KEPT,
+            only_built: false,
             copy: None,
         }
     }

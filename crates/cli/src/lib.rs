@@ -172,6 +172,10 @@ fn dispatch(command: Command, streams: &mut Streams<'_>) -> anyhow::Result<Endin
 
 /// `--help` and `--version` go to standard output and are no error.
 fn usage(wrong: &clap::Error, args: &[OsString], streams: &mut Streams<'_>) -> ExitCode {
+    if let Some(said) = load::from::looks_like(args).filter(|_| wrong.use_stderr()) {
+        let _ = writeln!(streams.err, "prony: {said}");
+        return Ending::Usage.into();
+    }
     let to: &mut dyn Write = if wrong.use_stderr() {
         streams.err
     } else {

@@ -13,8 +13,9 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::home::{EXPERIMENTS, Home, experiment_names};
-use crate::lines::{bytes, wrapped};
+use crate::lines::bytes;
 use crate::runs::{self, RunDirectory};
+use crate::terminal;
 use crate::{Ending, Streams};
 
 /// Version of what `--json` prints.
@@ -94,8 +95,12 @@ pub fn run(words: &ListWords, streams: &mut Streams<'_>) -> anyhow::Result<Endin
     Ok(Ending::Done)
 }
 
+/// A line for each entry, cut to the width of the terminal where it is one.
 fn titled(title: &str, entries: impl Iterator<Item = String>) -> String {
-    let entries: Vec<String> = entries.collect();
+    let width = terminal::width();
+    let entries: Vec<String> = entries
+        .map(|entry| entry.replace('\n', " ").chars().take(width).collect())
+        .collect();
     match entries.is_empty() {
         true => format!("{title}\nnone"),
         false => format!("{title}\n{}", entries.join("\n")),
@@ -152,7 +157,7 @@ impl ListedExperiment {
             }
             wrong => format!("cannot be used: {wrong}"),
         };
-        format!("{}\n{}", self.name, wrapped("    ", 4, &said))
+        format!("{:<28} {said}", self.name)
     }
 }
 
@@ -225,28 +230,12 @@ impl ListedSubject {
 
     fn text(&self) -> String {
         let state = if self.here { "here" } else { "missing" };
-        let needs = match self.needs.is_empty() {
-            true => "nothing".to_owned(),
-            false => self.needs.join(", "),
+        let why = match (self.missing.as_str(), self.remedy.as_str()) {
+            ("", _) => self.summary.clone(),
+            (missing, "") => missing.to_owned(),
+            (missing, remedy) => format!("{missing} -> {remedy}"),
         };
-        let mut text = wrapped(
-            &format!("{:<24} {:<8} {state:<8}", self.id, self.role),
-            4,
-            "",
-        );
-        let text_end = text.trim_end().len();
-        text.truncate(text_end);
-        text.push_str(&format!(
-            "\n{}",
-            wrapped("    ", 4, &format!("needs {needs}"))
-        ));
-        if !self.missing.is_empty() {
-            text.push_str(&format!("\n{}", wrapped("    ", 4, &self.missing)));
-        }
-        if !self.remedy.is_empty() {
-            text.push_str(&format!("\n    -> {}", self.remedy));
-        }
-        text
+        format!("{:<24} {:<8} {state:<8} {why}", self.id, self.role)
     }
 }
 
@@ -284,5 +273,5 @@ fn run_text(run: &RunDirectory) -> String {
     let (date, size) = (run.date(), bytes(run.bytes));
     let trials = counted(run.trials, "trial");
     let said = format!("{date}, {size}, {trials}: {}", run.title);
-    format!("{}\n{}", run.path.display(), wrapped("    ", 4, &said))
+    format!("{:<28} {said}", run.path.display())
 }

@@ -22,6 +22,7 @@ use prony_report::log::{self, Entry, History};
 use crate::cause::CannotWrite;
 use crate::home::Home;
 use crate::report;
+use crate::run::code;
 use crate::{Ending, Streams};
 use history::Kept;
 use words::LogWords;
@@ -76,7 +77,7 @@ pub fn entries(words: &LogWords, streams: &mut Streams<'_>) -> anyhow::Result<Ve
         );
     }
     let mut kept = Kept::open(&path, words.rebuild)?;
-    bring_up_to_date(&mut kept, &name, &runs, words.rebuild, streams)?;
+    bring_up_to_date(&mut kept, words, &runs, streams)?;
     let (entries, unreadable) = kept.entries(&name)?;
     for left_out in unreadable {
         writeln!(streams.err, "prony: left out: {left_out}")?;
@@ -130,11 +131,11 @@ pub fn experiment_of(dir: &Path) -> anyhow::Result<String> {
 /// Reads the run directories that the history does not have as they are.
 fn bring_up_to_date(
     kept: &mut Kept,
-    name: &str,
+    words: &LogWords,
     runs: &[PathBuf],
-    rebuild: bool,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<()> {
+    let name = &file_name(&words.experiment);
     let mut there: Vec<(String, String)> = Vec::new();
     for dir in runs {
         // One that cannot be read must not keep the others from being logged.
@@ -152,8 +153,8 @@ fn bring_up_to_date(
             left_out(format!("{} is a copy of {other}", found.path))?;
             continue;
         }
-        if rebuild || !kept.has(name, &found.path, &found.stamp)? {
-            match entry(dir, &found) {
+        if words.rebuild || !kept.has(name, &found.path, &found.stamp)? {
+            match entry(dir, &found, &words.experiment) {
                 Ok(Some(entry)) => kept.put(name, &found.path, &found.stamp, &entry)?,
                 Ok(None) => {}
                 Err(error) => left_out(format!("{error:#}"))?,
@@ -184,11 +185,15 @@ impl Found {
 }
 
 /// The entry of a run; `None` where no trial of it has ended.
-fn entry(dir: &Path, found: &Found) -> anyhow::Result<Option<Entry>> {
+fn entry(dir: &Path, found: &Found, experiment: &Path) -> anyhow::Result<Option<Entry>> {
     let (run, _) = report::read(dir)?;
-    let entry = || Entry {
-        digest: found.digest.clone(),
-        ..Entry::of(&run, &file_name(Path::new(&found.path)))
+    let entry = || {
+        let entry = Entry::of(&run, &file_name(Path::new(&found.path)));
+        Entry {
+            digest: found.digest.clone(),
+            commits: code::commits(experiment, entry.commit()),
+            ..entry
+        }
     };
     Ok((!run.trials.is_empty()).then(entry))
 }
@@ -207,14 +212,14 @@ fn write_document(
     // Beside the document, in a folder of its name.
     let folder = path.with_extension("");
     let address = folder.file_name().unwrap_or_default().to_string_lossy();
-    let written = log::written(&document, &log::regions(history, &address))
+    let written = log::written(&document, &log::regions(history, &address, &document))
         .map_err(|damaged| anyhow::anyhow!("{}:{}: {}", path.display(), damaged.line, damaged.what))
         .context("the document is left as it is")?;
     let pictures = log::pictures(history);
     if !pictures.is_empty() {
         fs::create_dir_all(&folder).with_context(CannotWrite::at(&folder))?;
     }
-    for (name, svg) in &pictures {
+    for (name, _, svg) in &pictures {
         let path = folder.join(name);
         fs::write(&path, svg).with_context(CannotWrite::at(&path))?;
     }

@@ -10,10 +10,12 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use anyhow::{Context as _, anyhow, bail};
+use prony_base::counted;
 use prony_findings::{Records, Verdict, findings, verdict};
 use prony_lab::experiment::Experiment;
 use prony_lab::store::{self, StoreError, Stored};
-use prony_lab::{folder, subject, sums};
+use prony_lab::sums::{self, State};
+use prony_lab::{folder, subject};
 use prony_record::{Histogram, Trial, layout};
 use prony_report::required::CellRequirement;
 use prony_report::{Export, Plot, Rendered, Run};
@@ -83,6 +85,14 @@ fn ending(verdict: Verdict, are_met: bool) -> Ending {
 
 /// Runs `prony report`.
 pub fn run(words: &ReportWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+    let ending = reported(words, streams)?;
+    for dir in &words.dirs {
+        say_changed(dir, streams)?;
+    }
+    Ok(ending)
+}
+
+fn reported(words: &ReportWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
     let [given] = &words.dirs[..] else {
         return of_several(words, streams);
     };
@@ -109,6 +119,29 @@ pub fn run(words: &ReportWords, streams: &mut Streams<'_>) -> anyhow::Result<End
             of_dir(words, out, streams)
         }
     }
+}
+
+/// Records that are not what they were when their run ended are rendered all the same, and said to be others.
+fn say_changed(dir: &Path, streams: &mut Streams<'_>) -> anyhow::Result<()> {
+    if !dir.join(layout::PLAN).exists() {
+        return Ok(());
+    }
+    let changed = || -> Result<usize, StoreError> {
+        let sums = sums::read(dir, layout::RECORDS_SUMS)?.unwrap_or_default();
+        let states = sums.states(dir)?.into_iter();
+        Ok(states.filter(|(_, state)| *state != State::Same).count())
+    };
+    let place = dir.display();
+    match changed() {
+        Ok(0) => {}
+        Ok(count) => writeln!(
+            streams.err,
+            "prony: {place}: its records were changed after the run ended ({}): `prony verify {place}` names each",
+            counted(count, "file")
+        )?,
+        Err(error) => writeln!(streams.err, "prony: {error}")?,
+    }
+    Ok(())
 }
 
 /// Several runs of one experiment as one: the answer, and with `--out` the documents. Those of each run stay as they are.

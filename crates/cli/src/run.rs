@@ -78,10 +78,11 @@ pub fn run(words: &RunWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending
 
 fn whole(words: &RunWords, course: &Course, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
     refuse_url(&words.experiment)?;
-    let home = match &words.home {
+    let mut home = match &words.home {
         Some(home) => home.clone(),
         None => Home::find(streams.err)?,
     };
+    home.only_built = words.built;
     let found = home.experiment(&words.experiment)?;
     kept::check(words, &found.path)?;
     let interrupted = interruption()?;
@@ -94,6 +95,7 @@ fn whole(words: &RunWords, course: &Course, streams: &mut Streams<'_>) -> anyhow
         prony: &home.prony,
         kept: home.builds_kept,
         cancel: &interrupted,
+        only_kept: false,
     };
     let revisions = Revisions::new(&context, &launcher);
     let Some((experiment, subjects)) = read(words, &found, &home, &revisions, streams)? else {
@@ -441,7 +443,7 @@ fn dry(
     lines.extend(plan.cells.iter().map(|cell| format!("  cell: {}", cell.id)));
     if !built.is_empty() {
         lines.push(format!(
-            "  built first, unless it has been, which the time above leaves out: {}",
+            "  built first, unless it has been or --built leaves it out; the time above is without that: {}",
             built.join(", ")
         ));
     }

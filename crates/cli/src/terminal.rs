@@ -25,6 +25,13 @@ impl Write for EscapedStream<'_> {
     }
 }
 
+/// Columns of standard output; without end where that is no terminal.
+pub fn width() -> usize {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
+    let columns = size.map(|size| usize::from(size.ws_col));
+    columns.filter(|columns| *columns > 0).unwrap_or(usize::MAX)
+}
+
 /// Colour only on a terminal, and not where `NO_COLOR` is set.
 pub fn colour() -> bool {
     io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())

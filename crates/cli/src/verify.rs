@@ -122,12 +122,7 @@ fn tell(seen: &Seen, streams: &mut Streams<'_>) -> anyhow::Result<()> {
     }
     let wrong = seen.wrong.len() + seen.bad.len();
     if wrong > 0 {
-        writeln!(streams.err, "prony: {} not hold", counted_do(wrong))?;
+        writeln!(streams.err, "prony: {} failed", counted(wrong, "check"))?;
     }
     Ok(())
-}
-
-fn counted_do(count: usize) -> String {
-    let verb = if count == 1 { "does" } else { "do" };
-    format!("{} {verb}", counted(count, "thing"))
 }

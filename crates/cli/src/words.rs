@@ -1,6 +1,8 @@
 //! The words of the command line, as they are typed: nothing here looks at the
 //! machine, a file or the environment.
 
+use std::fmt::Write as _;
+
 use clap::{Parser, Subcommand};
 
 use crate::bench::words::BenchWords;
@@ -27,7 +29,7 @@ use crate::verify::words::VerifyWords;
 
 /// A laboratory for the performance of HTTP servers, clients and network I/O.
 #[derive(Debug, Parser)]
-#[command(name = "prony", version, max_term_width = 100)]
+#[command(name = "prony", version, max_term_width = 100, help_template = template())]
 #[command(
     after_help = "Exit codes: 0 done and valid; 1 a check or a request failed, or the machine could not do it (a full disk); \
 2 wrong usage or a bad file; 3 a measurement that the answer rests on is invalid; 130 interrupted.\n\n\
@@ -38,6 +40,39 @@ pub struct Words {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// The commands by what somebody wants to do, as `--help` lists them: each that is shown is in one group.
+const GROUPS: [(&str, &[&str]); 8] = [
+    ("Load one URL", &["load"]),
+    ("Compare", &["compare", "stats"]),
+    (
+        "Experiments and their documents",
+        &["new", "run", "report", "log", "list", "clean", "explain"],
+    ),
+    ("Check", &["doctor", "check", "verify"]),
+    ("Hand a run on", &["bundle", "reproduce"]),
+    ("Measure one part by itself", &["bench"]),
+    ("Servers and a client", &["serve", "host", "lua", "fetch"]),
+    ("This program", &["docs", "completions"]),
+];
+
+/// The help of the whole program. clap has no groups of subcommands; what each one does is what clap knows of it.
+fn template() -> String {
+    let commands = Command::augment_subcommands(clap::Command::new("prony"));
+    let mut text = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
+    for (title, names) in GROUPS {
+        // Writing to a text cannot fail.
+        let _ = writeln!(text, "\n{title}:");
+        for name in names {
+            let about = commands
+                .find_subcommand(name)
+                .and_then(clap::Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            let _ = writeln!(text, "  {name:<13}{about}");
+        }
+    }
+    text + "\nOptions:\n{options}\n\n`prony help COMMAND` explains a command.{after-help}"
 }
 
 /// The commands.
@@ -63,7 +98,7 @@ pub enum Command {
     Stats(StatsWords),
     /// Explain a finding, such as P003, or a key of an experiment, such as run.blocks
     Explain(ExplainWords),
-    /// Write the documentation as a folder of pages, every link checked
+    /// Print a page of the documentation, or write all of it as a folder of pages
     Docs(DocsWords),
     /// Find out what on this machine spoils measurements, and how to fix it
     Doctor(DoctorWords),
@@ -102,4 +137,39 @@ pub enum Command {
     /// A worker of a host: its supervisor at the other end of standard input
     #[command(name = "__host-worker", hide = true)]
     HostWorker,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn each_command_is_in_one_group_of_the_help() {
+        let all = Words::command();
+        let shown = all
+            .get_subcommands()
+            .filter(|command| !command.is_hide_set());
+        let mut shown: Vec<&str> = shown.map(clap::Command::get_name).collect();
+        let mut grouped: Vec<&str> = GROUPS
+            .iter()
+            .flat_map(|(_, names)| names.iter().copied())
+            .collect();
+        shown.sort_unstable();
+        grouped.sort_unstable();
+        assert_eq!(grouped, shown);
+        let help = Words::command().render_help().to_string();
+        for command in all
+            .get_subcommands()
+            .filter(|command| !command.is_hide_set())
+        {
+            let line = format!(
+                "{:<13}{}",
+                command.get_name(),
+                command.get_about().unwrap_or_default()
+            );
+            assert_eq!(help.matches(&line).count(), 1, "{line}");
+        }
+    }
 }

@@ -124,7 +124,10 @@ fn an_experiment_runs_by_its_name_and_subjects_are_listed_and_checked() {
     ]);
     assert!(by_path.contains("cell: rust/prony"), "{by_path}");
     let listed = alone.out(&["list", "experiments"]);
-    assert!(listed.contains("\nping\n    "), "{listed}");
+    assert!(
+        listed.contains("\nping                         "),
+        "{listed}"
+    );
 
     let subjects = alone.out(&["list", "subjects", "--json"]);
     let subjects: Value = serde_json::from_str(&subjects).expect("JSON");
@@ -321,4 +324,51 @@ fn what_is_not_there_and_what_cannot_be_written_is_said() {
         err.contains("without PRONY_HOME Prony uses what it was built with"),
         "{err}"
     );
+}
+
+#[test]
+fn the_documentation_was_in_a_checkout_only() {
+    let alone = Alone::new("docs");
+    let page = |name: &str| {
+        let path = prony_testkit::root().join(name);
+        fs::read_to_string(path).expect("a page")
+    };
+    for (typed, file) in [
+        ("starting", "docs/starting.md"),
+        ("docs/experiments.md", "docs/experiments.md"),
+        ("contract", "subjects/CONTRACT.md"),
+    ] {
+        assert_eq!(alone.out(&["docs", typed]), page(file), "{typed}");
+    }
+    let listed = alone.out(&["docs"]);
+    let docs = fs::read_dir(prony_testkit::root().join("docs")).expect("docs");
+    let names = docs.map(|entry| {
+        entry
+            .expect("an entry")
+            .file_name()
+            .into_string()
+            .expect("a name")
+    });
+    for name in names.filter_map(|name| Some(name.strip_suffix(".md")?.to_owned())) {
+        assert!(
+            listed
+                .lines()
+                .any(|line| line.starts_with(&format!("{name} "))),
+            "{name}: {listed}"
+        );
+    }
+    let wrong = alone.err(&["docs", "experiment"], 2);
+    assert!(wrong.contains("did you mean `experiments`?"), "{wrong}");
+    let wrong = alone.err(&["docs", "./experiment"], 2);
+    assert!(wrong.contains("takes a checkout"), "{wrong}");
+    // What is written for a user names pages that are there.
+    alone.out(&[
+        "new",
+        "experiment",
+        "mine.toml",
+        "--url",
+        "http://127.0.0.1:1/",
+    ]);
+    let written = fs::read_to_string(alone.0.join("work/mine.toml")).expect("an experiment");
+    assert!(written.contains("`prony docs experiments`"), "{written}");
 }

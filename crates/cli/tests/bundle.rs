@@ -135,7 +135,7 @@ fn a_run_is_packed_verified_rendered_and_run_again() {
     ];
     let (code, out, err) = done(&folder, &allowed);
     assert!(matches!(code, Some(0 | 3)), "{err}");
-    assert!(out.contains("claims no difference"), "{out}");
+    assert!(out.contains("makes no claims"), "{out}");
     assert!(folder.join("twice/source/experiment/serve.sh").exists());
     assert_eq!(
         bytes("run/trials.jsonl"),
@@ -595,11 +595,8 @@ fn memory_mib() -> u64 {
 #[test]
 fn no_mutated_file_of_a_stranger_ends_in_a_panic() {
     let folder = from_documents("bundle-mutated");
-    let count = if std::env::var_os("PRONY_LONG").is_some() {
-        24_000
-    } else {
-        60
-    };
+    let is_long = std::env::var_os("PRONY_LONG").is_some();
+    let count = if is_long { 24_000 } else { 60 };
     let of = |name: &str| fs::read(folder.join(name)).expect("a file");
     let write = |name: &str, bytes: &[u8]| fs::write(folder.join(name), bytes).expect("written");
     fs::remove_file(folder.join("run/records.sha256")).expect("it was sealed");
@@ -685,8 +682,9 @@ fn no_mutated_file_of_a_stranger_ends_in_a_panic() {
     println!(
         "{count} files: ended with 0, 1, 2, 3: {endings:?}; {before} MiB after a tenth, {most} MiB at most"
     );
+    // Of few the memory is that of the tests beside it, which are over before a tenth of many.
     assert!(
-        most < before + 64,
+        !is_long || most < before + 64,
         "memory grows: from {before} to {most} MiB"
     );
     fs::remove_dir_all(&folder).expect("removed");

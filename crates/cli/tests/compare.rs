@@ -55,7 +55,7 @@ fn two_commands_in_turns_and_their_runs_beside_each_other() {
     assert!(seen["figures"][0]["baseline"].as_f64().expect("a rate") > 0.0);
     assert_eq!(seen["gate"]["came_to"], "inconclusive");
     assert!(
-        text(&first.stderr).contains("inconclusive"),
+        text(&first.stderr).contains("undecided: more or longer blocks"),
         "{}",
         text(&first.stderr)
     );
@@ -64,7 +64,7 @@ fn two_commands_in_turns_and_their_runs_beside_each_other() {
     assert_eq!(second.status.code(), Some(1), "{}", text(&second.stderr));
     let said = text(&second.stdout);
     assert!(
-        said.starts_with("No change is claimed: 2 blocks are too few"),
+        said.starts_with("No difference is claimed: 2 blocks are too few"),
         "{said}"
     );
     // Both runs are there like any other, and the experiments that they are of.
@@ -82,7 +82,7 @@ fn two_commands_in_turns_and_their_runs_beside_each_other() {
     let said = text(&apart.stdout);
     assert!(said.contains("no history tells how far sessions"), "{said}");
     // Where the machine leaves the generator no time, there is no figure of a subject's own, and that is said.
-    let is_compared = |name: &str| said.contains(&format!("| {name} hello c=2"));
+    let is_compared = |name: &str| said.contains(&format!("**{name} hello c=2**"));
     for name in ["A", "B"] {
         let is_left_out = said.contains(&format!("left out: {name} hello c=2"));
         assert!(is_compared(name) || is_left_out, "{name}: {said}");

@@ -71,7 +71,10 @@ fn a_run_leaves_documents_that_render_again_to_the_same_bytes() {
         "{said}"
     );
     // The answer comes first, and says what may follow from so little.
-    assert!(said.contains("No comparison is claimed"), "{said}");
+    assert!(
+        said.contains("A first look: a ranking takes 6 blocks."),
+        "{said}"
+    );
     let names = ["document.md", "index.html", "summary.json", "summary.csv"];
     let read = || names.map(|name| fs::read(folder.join("out").join(name)).expect(name));
     let first = read();
@@ -402,7 +405,7 @@ fn ctrl_c_ends_a_run_with_what_there_is_and_resume_does_the_rest() {
     let measured = all.lines().filter(|line| {
         line.contains("\"generator\":\"prony\"") && line.contains("\"kind\":\"measured\"")
     });
-    assert_eq!(measured.count(), 8, "2 cells in 4 blocks");
+    assert_eq!(measured.count(), 8, "2 combinations in 4 blocks");
 }
 
 #[test]
@@ -430,4 +433,69 @@ fn a_finding_is_explained_and_an_unknown_one_is_answered() {
         "{key}"
     );
     assert!(key.contains("run.quick.blocks\n"), "{key}");
+}
+
+/// Two subjects that answer as `prony serve` does: one whose build takes nothing, and the reference, whose build fails.
+fn with_own_reference(name: &str) -> PathBuf {
+    let from = SMALL.find("[[subject]]").expect("its subject");
+    let head = SMALL[..from].replace("rust/prony", "rust/broken");
+    let load = SMALL[from..].replace("[1, 20]", "[1]");
+    let own = "[[subject]]\nref = \"./broken\"\n[[subject]]\nref = \"./good\"\n";
+    let (folder, _) = experiment(name, &(head + own + &load));
+    for (name, build) in [("broken", "false"), ("good", "true")] {
+        fs::create_dir(folder.join(name)).expect("a folder");
+        let subject = format!(
+            "name = \"{name}\"\nlanguage = \"rust\"\nrole = \"server\"\nsummary = \"s\"\nendpoints = [\"/ping\"]\n\
+             [build]\ncmd = \"{build}\"\ninputs = []\n\
+             [start]\ncmd = [\"{{prony}}\", \"serve\", \"--port\", \"{{port}}\", \"--threads\", \"1\"]\n\
+             [ready]\nhttp = \"/hello\"\n[version]\ncmd = \"echo 1\"\n"
+        );
+        fs::write(folder.join(name).join("subject.toml"), subject).expect("a subject");
+    }
+    folder
+}
+
+#[test]
+fn a_reference_that_cannot_be_built_was_first_missed_in_the_document() {
+    let folder = with_own_reference("reference");
+    let run = |words: &[&str]| {
+        let mut command = prony(&folder);
+        let output = command
+            .args(["run", "small.toml", "--cross-check", "no"])
+            .args(words)
+            .output();
+        let output = output.expect("a run");
+        let err = text(&output.stderr);
+        let until = err.find("  who runs what").unwrap_or(err.len());
+        // The name of a log is a digest of more than this test.
+        let lines = err[..until]
+            .lines()
+            .map(|line| line.split("; to change it: less").next());
+        (
+            code(&output),
+            lines.flatten().collect::<Vec<_>>().join("\n"),
+        )
+    };
+    let (code, before) = run(&["--out", "kept", "--built"]);
+    assert!(matches!(code, Some(0 | 3)), "{before}");
+    insta::assert_snapshot!(before, @"
+    A small run
+      3 combinations in 2 blocks: 6 trials, about 9 s
+      not run: rust/broken: not built yet; without --built it is built first
+      not run: rust/good: not built yet; without --built it is built first
+      note: the reference rust/broken is not run: no ratios are made
+    ");
+    let (code, before) = run(&["--out", "all"]);
+    assert!(matches!(code, Some(0 | 3)), "{before}");
+    insta::assert_snapshot!(before, @r#"
+    A small run
+      3 combinations in 2 blocks: 6 trials, about 9 s
+      built first: rust/broken (time not known), rust/good (time not known)
+      not run: rust/broken: its build failed with status 1
+      built rust/good
+      note: the reference rust/broken is not run: no ratios are made; to have rust/good as the reference, set `reference = "rust/good"` in [run] of the experiment
+    "#);
+    // What the first one built is there for the second.
+    let (_, before) = run(&["--out", "again", "--built"]);
+    assert!(!before.contains("not run: rust/good"), "{before}");
 }

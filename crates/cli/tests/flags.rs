@@ -437,7 +437,7 @@ fn a_warm_up_is_fixed_before_the_pilot() {
     );
     let chosen = plan("out");
     let notes = chosen["notes"].to_string();
-    assert!(notes.contains("Warm-up of every cell: "), "{notes}");
+    assert!(notes.contains("Warm-up: "), "{notes}");
     // As in the pilot, and at least what the experiment asks for.
     let length = chosen["warmup_ns"].as_u64().expect("a length");
     assert!(length >= 50_000_000, "{length}");
@@ -462,7 +462,7 @@ fn servers_are_visited_in_turns() {
         )
         .stdout,
     );
-    let said = "2 cells visited in turns of 50.0ms (after a lead-in of 15.0ms), 2 in each block, with the others stopped";
+    let said = "2 combinations visited in turns of 50.0ms (after a lead-in of 15.0ms), 2 in each block, with the others stopped";
     assert!(dry.contains(said), "{dry}");
     let wrong = text(&ended(&folder, 2, &["run", "two.toml", "--visits", "1ms"]).stderr);
     assert!(
@@ -736,7 +736,7 @@ fn a_dry_run_says_what_would_be_and_does_nothing() {
     ];
     let said = text(&ended(&folder, 0, &words).stdout);
     assert!(
-        said.contains("1 cell in 2 blocks: 2 trials, about 6 s"),
+        said.contains("1 combination in 2 blocks: 2 trials, about 6 s"),
         "{said}"
     );
     assert!(said.contains("cell: serve hello c=1"), "{said}");

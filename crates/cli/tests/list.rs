@@ -47,16 +47,19 @@ fn what_is_here_is_listed() {
         "\nsubjects\n",
         "\nruns\n",
         "\nrust/prony ",
-        "\n    A small run (1 subject, 1 workload)\n",
+        " A small run (1 subject, 1 workload)\n",
     ] {
         assert!(all.contains(line), "{line}: {all}");
     }
     assert!(
-        all.contains("experiments/broken.toml\n    cannot be used: "),
+        all.contains("experiments/broken.toml      cannot be used: "),
         "{all}"
     );
     let (_, runs, _) = said(&folder, &["list", "runs"]);
-    assert!(runs.starts_with("runs/t-001\n    20"), "{runs}");
+    assert!(
+        runs.starts_with("runs/t-001                   20"),
+        "{runs}"
+    );
     assert!(runs.trim_end().ends_with("A small run"), "{runs}");
     let (_, json, _) = said(&folder, &["list", "--json"]);
     let value: Value = serde_json::from_str(&json).expect("JSON and nothing else");
@@ -88,16 +91,10 @@ fn a_command_that_is_not_here_is_named_with_what_brings_it() {
         .expect("prony runs");
     let all = text(&output.stdout);
     let entry = all.split("\nrust/axum ").nth(1).expect("an entry");
-    let entry: Vec<&str> = entry.lines().take(3).collect();
-    assert!(entry[0].ends_with("missing"), "{entry:?}");
-    assert_eq!(entry[1].trim(), "needs cargo");
-    assert!(entry[2].contains("`cargo` is not on PATH"), "{entry:?}");
-    let prose = all
-        .lines()
-        .filter(|line| !line.contains("->") && !line.contains('/'));
+    let entry = entry.lines().next().expect("a line");
     assert!(
-        prose.clone().all(|line| line.chars().count() <= 60),
-        "{all}"
+        entry.contains(" missing  `cargo` is not on PATH"),
+        "{entry}"
     );
 }
 

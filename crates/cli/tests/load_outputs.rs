@@ -304,9 +304,10 @@ fn a_command_of_another_tool_is_printed_as_ours_and_run() {
     let output = run(&["-m", "POST", &url]);
     assert_eq!(output.status.code(), Some(2));
     let said = text(&output.stderr);
-    let hint = "prony: `-m` of hey, ab, oha: --method M; of h2load: --streams N with HTTP/2, else --pipeline N\n";
+    let hint = format!("\nor: prony load --from 'hey -m POST {url}'\n");
     assert!(
-        said.starts_with("error: unexpected argument '-m' found") && said.ends_with(hint),
+        said.starts_with("prony: this looks like hey, ab or oha. Run: prony load -t 2 -c 50 ")
+            && said.ends_with(&hint),
         "{said}"
     );
 }

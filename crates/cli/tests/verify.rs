@@ -110,11 +110,18 @@ fn a_run_is_whole_and_each_damage_is_named() {
             assert!(out.contains(told), "{told}: {out}{err}");
         }
     };
-    // A byte that nothing else contradicts.
+    // A byte that nothing else contradicts: what is reported of it is said to be of changed records.
+    let reported = || {
+        let output = prony(&folder, &["report", "run"]);
+        assert!(matches!(output.status.code(), Some(0 | 3)), "{output:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert_eq!(reported(), "");
     damage(
         &|f| edit(f, "trials.jsonl", &seed, "\"seed\":7"),
         &["run/trials.jsonl: was changed after the run ended"],
     );
+    insta::assert_snapshot!(reported(), @"prony: run: its records were changed after the run ended (1 file): `prony verify run` names each");
     damage(
         &|f| fs::remove_file(f.join("run").join(&histogram)).expect("gone"),
         &[&format!("run/{histogram}: is not there")],
@@ -135,7 +142,7 @@ fn a_run_is_whole_and_each_damage_is_named() {
         },
         &[
             "serve hello c=",
-            "block 0: sent is 7, but completed, failed and in flight come to",
+            "block 1: sent is 7, but completed, failed and in flight come to",
         ],
     );
     damage(

@@ -321,6 +321,12 @@ pub fn elapsed(program: &ProgramReport) -> Option<Time> {
     (elapsed_ns > 0).then_some(Time(elapsed_ns as f64))
 }
 
+/// How much of what a program counted it says that it handled, where that is not all of it.
+pub fn handled_of(line: &ProgramLine) -> Option<u64> {
+    let handled = *line.tallies.get("handled")?;
+    (handled < line.count).then_some(handled)
+}
+
 /// What a program counted, a second of its own clock, over all threads.
 pub fn program_rate(program: &ProgramReport) -> Option<Rate> {
     let count = line(program)?.count as f64;

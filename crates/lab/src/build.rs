@@ -101,12 +101,19 @@ pub fn build(
     }
 }
 
+/// How long the last build of `subject` took; `None`: it is not known.
+pub fn last_time(subject: &Subject, context: &BuildContext<'_>) -> Option<Nanos> {
+    Shelf::of(context, "build")
+        .ok()?
+        .last_time(&prefix(subject))
+}
+
 fn build_or_fail(
     subject: &Subject,
     context: &BuildContext<'_>,
     launcher: &dyn Launcher,
 ) -> Result<Ready, Failed> {
-    let shelf = Shelf::open(context.cache, "build", context.cancel)?;
+    let shelf = Shelf::of(context, "build")?;
     let mut job = Job {
         subject,
         context,

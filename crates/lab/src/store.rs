@@ -118,7 +118,7 @@ fn other_schema(found: u64) -> String {
             "it has schema {found}, and this Prony reads schema {SCHEMA}: a newer Prony wrote it, which reads it"
         ),
         false => format!(
-            "it has schema {found}, and this Prony reads schema {SCHEMA}; docs/formats.md says which ones are read"
+            "it has schema {found}, and this Prony reads schema {SCHEMA}; `prony docs formats` says which ones are read"
         ),
     }
 }

@@ -9,9 +9,21 @@ use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
 /// Beginnings of links that the page follows; all others are shown as text.
 const SCHEMES: [&str; 3] = ["https://", "http://", "#"];
 
-/// The text as Markdown; empty where there is none.
-pub fn markdown(text: &str) -> String {
-    text.trim().to_owned()
+/// Words of an author's answer at the most.
+const ANSWER_MAX: usize = 80;
+
+/// The answer that an author begins with, and the rest: what stands before the first heading, if it is short enough to be one.
+pub fn parted(text: &str) -> (&str, &str) {
+    let text = text.trim();
+    let end = match text.starts_with('#') {
+        true => 0,
+        false => text.find("\n#").unwrap_or(text.len()),
+    };
+    let (answer, rest) = text.split_at(end);
+    match without_marks(answer).split_whitespace().count() {
+        1..=ANSWER_MAX => (answer.trim(), rest.trim()),
+        _ => ("", text),
+    }
 }
 
 /// The text as HTML that holds no markup but that of Markdown: no tags or comments of its own, no pictures, no links
@@ -95,9 +107,26 @@ mod tests {
 
     #[test]
     fn what_is_written_stays_but_for_space_around_it() {
-        assert_eq!(markdown("\n  \n"), "");
-        assert_eq!(markdown("\n### Why\n\na  \nb\n\n"), "### Why\n\na  \nb");
+        assert_eq!(parted("\n  \n"), ("", ""));
+        assert_eq!(parted("\n### Why\n\na  \nb\n\n"), ("", "### Why\n\na  \nb"));
         assert_eq!(page(""), "");
+    }
+
+    #[test]
+    fn an_answer_is_what_stands_before_the_first_heading_and_short() {
+        assert_eq!(
+            parted("It is A.\n\n### Why\n\nB"),
+            ("It is A.", "### Why\n\nB")
+        );
+        assert_eq!(parted("It is A.\n"), ("It is A.", ""));
+        let long = "word ".repeat(81);
+        assert_eq!(parted(&long), ("", long.trim()));
+        // What binds a figure is no word of it.
+        let bound = format!(
+            "{}<!-- {{{{rate \"a\"}}}} -->1 k<!-- {{{{/}}}} -->",
+            "word ".repeat(78)
+        );
+        assert_eq!(parted(&bound).0, bound);
     }
 
     proptest::proptest! {

@@ -2,7 +2,7 @@
 //!
 //! Not for: what they are (`figures`), and how they are shown.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use prony_findings::{Case, Code, Finding, Records, Severity, measure, verdict};
 use prony_record::{Cell, Failures, Histogram, LoadReport, Outcome, Role, Trial};
@@ -36,10 +36,22 @@ const VISITED_QUANTILE_MAX: f64 = 0.99;
 
 /// The figures of every cell, in the plan's order.
 pub fn cells(run: &Run, records: &Records<'_>, findings: &[Finding]) -> Vec<CellFigures> {
-    records
+    let mut cells: Vec<CellFigures> = records
         .cases()
         .map(|case| of_cell(run, &case, findings))
-        .collect()
+        .collect();
+    // What the reference is with settings of its own is compared with nothing, and nothing with it.
+    let compared = cells.iter().filter_map(|cell| {
+        let ratio = cell.ratio.as_ref()?;
+        Some((cell.workload.clone(), ratio.reference_cell.clone()))
+    });
+    let compared: BTreeSet<(String, String)> = compared.collect();
+    for cell in cells.iter_mut().filter(|cell| cell.is_reference) {
+        let in_its_workload = || compared.iter().filter(|(name, _)| *name == cell.workload);
+        cell.is_reference =
+            in_its_workload().count() == 0 || in_its_workload().any(|(_, of)| *of == cell.cell);
+    }
+    cells
 }
 
 fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {

@@ -16,6 +16,7 @@ use crate::Run;
 use crate::claims::{self};
 use crate::figures::CellFigures;
 use crate::groups::Group;
+use crate::lists::distinct;
 use crate::log::between::{Session, Sides, Value, sessions};
 use crate::log::{CellEntry, Entry};
 use crate::markdown;
@@ -24,9 +25,9 @@ use crate::numbers;
 use crate::ratio::{BY_OTHERS, RatioFigure};
 use crate::settings::with_settings;
 use crate::view;
-use crate::words::listed;
+use crate::words::few;
 
-/// Claims that the sentence names before it says how many more there are.
+/// Sentences on what differs before one says in how many more places something does.
 const CLAIMS_MAX: usize = 3;
 
 /// One figure of both.
@@ -170,13 +171,34 @@ fn basis(blocks: u32, cells: &[CellFigures], own: &[&CellFigures], figures: &[Co
         }
     };
     if !out.is_empty() {
-        let numbers: Vec<String> = out.iter().map(ToString::to_string).collect();
+        let numbers: Vec<String> = out.iter().map(|block| (block + 1).to_string()).collect();
         basis += &format!(
             "; in no ratio: what others disturbed (block {})",
             numbers.join(", ")
         );
     }
     basis
+}
+
+/// What is not shown to differ, and how far it may.
+fn undecided(rest: &[&Compared]) -> Option<String> {
+    let most = rest
+        .iter()
+        .filter_map(|figure| figure.farthest())
+        .reduce(f64::max)?;
+    let without = rest
+        .iter()
+        .filter(|figure| figure.interval.is_none())
+        .count();
+    let without = match without {
+        0 => String::new(),
+        1 => "; one has no interval".to_owned(),
+        more => format!("; {more} have no interval"),
+    };
+    Some(format!(
+        "All else lies within {}{without}.",
+        numbers::percent(most)
+    ))
 }
 
 fn is_beside(one: &CellFigures, other: &CellFigures) -> bool {
@@ -381,13 +403,13 @@ fn concluded(interval: Option<(f64, f64)>) -> &'static str {
 
 fn basis_apart(same_machine: bool, is_claimed: bool, degrees: usize) -> String {
     match (same_machine, is_claimed) {
-        (false, _) => "the two runs are of different machines or kernels, so that nothing is claimed".to_owned(),
+        (false, _) => "the two runs are of different machines or kernels".to_owned(),
         (true, true) => format!(
             "two sessions that were not interleaved, by how far sessions of one state lie apart in the history \
              ({degrees} degrees of freedom)"
         ),
-        (true, false) => "the two runs were not interleaved, and no history tells how far sessions of the same code lie apart: \
-             nothing is claimed (--runs names a folder with more runs, --interleave measures both in turns)"
+        (true, false) => "measured at different times, and no history tells how far sessions lie apart; use --interleave, \
+             or --runs with a folder of more runs"
             .to_owned(),
     }
 }
@@ -440,39 +462,20 @@ impl Compared {
         Some((high - 1.0).abs().max((1.0 - low).abs()))
     }
 
-    /// `7.9 % slower on hello with 100 connections (95 %: 6.1 to 9.6)`.
+    /// `rate −7.9 % (−9.6 to −6.1)`; where nothing is claimed, what is still possible: `−4.0 to +6.5 %`.
     fn words(&self) -> String {
-        self.words_at(&format!(" on {}", self.place))
+        let metric = self.of();
+        let name = if metric.is_rate() {
+            "rate"
+        } else {
+            metric.compared
+        };
+        format!("{name} {}", self.change())
     }
 
-    /// The same, with these words for where it is.
-    fn words_at(&self, place: &str) -> String {
-        let is_higher = self.ratio >= 1.0;
-        let [more, less] = self.of().more_less;
-        let how = if is_higher { more } else { less };
-        let percent = |ratio: f64| {
-            let part = (ratio - 1.0).abs() * 100.0;
-            let decimals = usize::from(part < 9.95);
-            format!("{part:.decimals$}")
-        };
-        let Some((low, high)) = self.interval else {
-            return format!("{} % {how}{place}", percent(self.ratio));
-        };
-        let (near, far) = if is_higher { (low, high) } else { (high, low) };
-        match self.bound {
-            "" => format!(
-                "{} % {how}{place} (95 %: {} to {})",
-                percent(self.ratio),
-                percent(near),
-                percent(far)
-            ),
-            // What a bound leaves open is how much more; how much there is at least is the nearer end.
-            _ => format!(
-                "at least {} % {how}{place} ({} % as measured, which is a bound)",
-                percent(near),
-                percent(self.ratio)
-            ),
-        }
+    /// By how much it is another.
+    fn change(&self) -> String {
+        numbers::change_words(self.ratio, self.interval, self.bound)
     }
 }
 
@@ -488,72 +491,73 @@ impl Comparison {
         }
         self.detectable = None;
         self.basis = format!(
-            "the two runs were measured by different methods ({baseline} and {other}), so that their figures are not of the same \
-             quantity and nothing is claimed"
+            "measured by different methods ({baseline} and {other}), so that their figures are not of the same quantity"
         );
         self
     }
 
-    /// The answer, in a sentence or two, which requests failed, and whether both did the same work.
-    pub fn sentence(&self) -> String {
-        let failed = self.failed.iter().map(|of| format!(" Requests {of}."));
-        let lengths = self
-            .lengths
-            .iter()
-            .map(|of| format!(" Unequal work: {of}."));
-        self.of_figures() + &failed.chain(lengths).collect::<String>()
+    /// The answer in short sentences: which is better, by how much where, what else there may be, which requests failed, and whether both did the
+    /// same work.
+    pub fn sentences(&self) -> Vec<String> {
+        let mut said = self.of_figures();
+        said.extend(self.failed.iter().map(|of| format!("Requests {of}.")));
+        said.extend(self.lengths.iter().map(|of| format!("Unequal work: {of}.")));
+        said
     }
 
-    fn of_figures(&self) -> String {
-        let mut claimed: Vec<&Compared> = self.figures.iter().filter(|f| f.is_claimed()).collect();
-        claimed.sort_by(|a, b| b.sure().total_cmp(&a.sure()));
-        let rest = self.figures.iter().filter(|f| !f.is_claimed());
-        let within = rest.clone().filter_map(Compared::farthest).reduce(f64::max);
-        // A figure without an interval (a bound, a figure that cannot be used) lies within nothing.
-        let without = rest.clone().filter(|f| f.interval.is_none()).count();
-        let (with, without) = match without {
-            0 => ("", String::new()),
-            1 => (" with an interval", ", and one has none".to_owned()),
-            more => (" with an interval", format!(", and {more} have none")),
-        };
-        let within =
-            within.map(|most| format!("{with} lies within {}{without}", numbers::percent(most)));
+    /// All of them in a line.
+    pub fn sentence(&self) -> String {
+        self.sentences().join(" ")
+    }
+
+    fn of_figures(&self) -> Vec<String> {
+        let (baseline, other) = (&self.baseline, &self.other);
         if self.figures.is_empty() {
-            return "Nothing is there to be compared.".to_owned();
+            let out = self.left_out.first();
+            let why = out.map_or_else(String::new, |out| format!(" ({out})"));
+            return vec![format!(
+                "{baseline} and {other} could not be compared{why}: run it again."
+            )];
         }
-        if !self.figures.iter().any(|f| f.interval.is_some()) {
-            return format!("No change is claimed: {}.", self.basis);
+        let (mut claimed, rest): (Vec<&Compared>, Vec<&Compared>) =
+            self.figures.iter().partition(|figure| figure.is_claimed());
+        // Rates first, by which the verdict is.
+        let rank = |of: &Compared| (of.of().is_rate(), of.sure());
+        claimed.sort_by(|a, b| {
+            let ((own, sure), (other, more)) = (rank(a), rank(b));
+            other.cmp(&own).then(more.total_cmp(&sure))
+        });
+        if !self.figures.iter().any(|figure| figure.interval.is_some()) {
+            return vec![format!("No difference is claimed: {}.", self.basis)];
         }
-        if claimed.is_empty() {
-            return match within {
-                Some(within) => format!(
-                    "No difference between {} and {} is shown: every figure{within}.",
-                    self.baseline, self.other
-                ),
-                None => format!("No change is claimed: {}.", self.basis),
-            };
+        let mut said = vec![self.verdict(&claimed)];
+        for place in distinct(claimed.iter().map(|of| &of.place)) {
+            let own = claimed.iter().filter(|of| of.place == *place);
+            let words: Vec<String> = own.map(|of| of.words()).collect();
+            said.push(format!("{place}: {}.", few(&words)));
         }
-        // Where all are of one place, that is said once.
-        let place = &claimed[0].place;
-        let is_one = self.figures.iter().all(|figure| figure.place == *place);
-        let words = |figure: &&Compared| match is_one {
-            true => figure.words_at(""),
-            false => figure.words(),
-        };
-        let mut words: Vec<String> = claimed.iter().take(CLAIMS_MAX).map(words).collect();
-        let more = claimed.len().saturating_sub(CLAIMS_MAX);
-        if more > 0 {
-            words.push(format!("{more} more below"));
+        if said.len() > CLAIMS_MAX {
+            let more = said.len() - CLAIMS_MAX;
+            said.truncate(CLAIMS_MAX);
+            said.push(format!(
+                "In {more} more places figures differ; they are below."
+            ));
         }
-        let rest = match within {
-            Some(within) => format!("; every other figure{within}"),
-            None => String::new(),
-        };
-        let beside = match is_one {
-            true => format!("On {place}, beside {}", self.baseline),
-            false => format!("Beside {}", self.baseline),
-        };
-        format!("{beside}, {} is {}{rest}.", self.other, listed(&words))
+        said.extend(undecided(&rest));
+        said
+    }
+
+    /// Which is better, by the rates first.
+    fn verdict(&self, claimed: &[&Compared]) -> String {
+        let (baseline, other) = (&self.baseline, &self.other);
+        let rates = claimed.iter().filter(|of| of.of().is_rate());
+        let ways = distinct(rates.map(|of| of.conclusion));
+        match (&ways[..], claimed.is_empty()) {
+            (["higher"], _) => format!("{other} is faster than {baseline}."),
+            (["lower"], _) => format!("{other} is slower than {baseline}."),
+            (_, false) => format!("{other} differs from {baseline}."),
+            (_, true) => format!("No difference between {baseline} and {other} is shown."),
+        }
     }
 
     /// What comes of it against a limit: 0.05 is 5 % worse. A figure without an interval is inconclusive; memory and starting, which
@@ -575,59 +579,53 @@ impl Comparison {
         self.figures
             .iter()
             .filter(over)
-            .map(Compared::words)
+            .map(|figure| format!("{}: {}", figure.place, figure.words()))
             .collect()
     }
 
-    /// The figures as a table in Markdown, which is read on a terminal as well.
+    /// The figures of each place as a table in Markdown, which is read on a terminal as well.
     pub fn table(&self) -> String {
+        let clean = crate::escape::markdown;
+        let head = [
+            "",
+            &clean(&self.baseline),
+            &clean(&self.other),
+            "change (95 %, together)",
+        ];
         let row = |figure: &Compared| {
             let metric = figure.of();
             let value =
                 |of: Option<f64>| of.map_or_else(|| numbers::NOTHING.to_owned(), metric.alone);
-            let ends = figure.interval.map_or_else(
-                || numbers::NOTHING.to_owned(),
-                |(low, high)| format!("{} to {}", numbers::change(low), numbers::change(high)),
-            );
-            vec![
-                crate::escape::markdown(&figure.place),
+            let told = match figure.conclusion {
+                "higher" | "lower" => figure.change(),
+                "no-difference-shown" => format!("not shown, {}", figure.change()),
+                _ => format!("not claimed, {}", figure.change()),
+            };
+            let values = [
                 metric.compared.to_owned(),
                 value(figure.baseline),
                 value(figure.other),
-                format!("{} %", numbers::change(figure.ratio)),
-                ends,
-                match figure.conclusion {
-                    "higher" | "lower" => "yes",
-                    "no-difference-shown" => "not shown",
-                    _ => numbers::NOTHING,
-                }
-                .to_owned(),
-            ]
+            ];
+            [&values[..], &[told]].concat()
         };
-        let rows: Vec<Vec<String>> = self.figures.iter().map(row).collect();
-        let (baseline, other) = (
-            crate::escape::markdown(&self.baseline),
-            crate::escape::markdown(&self.other),
-        );
-        markdown::words(
-            &[
-                "where",
-                "figure",
-                &baseline,
-                &other,
-                "change",
-                "95 %, together",
-                "differs",
-            ],
-            &rows,
-        )
+        let of_place = |place: &String| {
+            let own = self.figures.iter().filter(|figure| figure.place == *place);
+            let rows: Vec<Vec<String>> = own.map(row).collect();
+            format!("**{}**\n\n{}", clean(place), markdown::words(&head, &rows))
+        };
+        let places = distinct(self.figures.iter().map(|figure| &figure.place));
+        let tables: Vec<String> = places.into_iter().map(of_place).collect();
+        tables.join("\n\n")
     }
 
-    /// What the claims rest on, and what they could have told.
+    /// What the claims rest on, and what they could have told; empty where there is none, which the sentences say.
     pub fn footing(&self) -> String {
+        if !self.figures.iter().any(|figure| figure.interval.is_some()) {
+            return String::new();
+        }
         let power = self.detectable.map_or_else(String::new, |least| {
             format!(
-                " A change in rate of {} or more would be claimed in 80 % of such comparisons.",
+                " Changes in rate under about {} would be missed.",
                 numbers::percent(least)
             )
         });
@@ -643,14 +641,16 @@ impl Comparison {
 
     /// For a pull request: the sentence, the table, what it rests on.
     pub fn markdown(&self) -> String {
-        let mut text = format!(
-            "{}\n\n{}\n\n{}\n",
-            crate::escape::markdown(&self.sentence()),
+        let clean = crate::escape::markdown;
+        let blocks = [
+            clean(&self.sentence()),
             self.table(),
-            crate::escape::markdown(&self.footing())
-        );
+            clean(&self.footing()),
+        ];
+        let blocks = blocks.into_iter().filter(|block| !block.is_empty());
+        let mut text = blocks.collect::<Vec<_>>().join("\n\n") + "\n";
         for out in &self.left_out {
-            text.push_str(&format!("\n- left out: {}", crate::escape::markdown(out)));
+            text.push_str(&format!("\n- left out: {}", clean(out)));
         }
         if !self.left_out.is_empty() {
             text.push('\n');

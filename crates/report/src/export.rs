@@ -19,7 +19,7 @@ pub enum Export {
     Long,
     /// What `benchstat` reads (golang.org/design/14313-benchmark-format): a line for each trial.
     Benchstat,
-    /// JUnit's XML: a test case for each cell, which fails where it is invalid.
+    /// JUnit's XML: a test case for each cell, which fails where it is invalid or not as required.
     Junit,
 }
 
@@ -133,40 +133,47 @@ fn one_line(text: &str) -> String {
 }
 
 fn junit(run: &Run) -> String {
-    let cells = view::compute(run).cells;
-    let count = |of: fn(&CellFigures) -> bool| cells.iter().filter(|cell| of(cell)).count();
-    let invalid = |cell: &CellFigures| cell.verdict == Some(Verdict::Invalid);
-    let missing = |cell: &CellFigures| cell.verdict.is_none();
+    let computed = view::compute(run);
+    let cells = &computed.cells;
+    let count = |of: &dyn Fn(&CellFigures) -> bool| cells.iter().filter(|cell| of(cell)).count();
+    // Why a cell fails; of one that was not measured, nothing.
+    let wrong = |cell: &CellFigures| -> Vec<String> {
+        let by = match cell.verdict {
+            Some(Verdict::Invalid) => &cell.invalid_by[..],
+            _ => &[],
+        };
+        let codes = by
+            .iter()
+            .map(|code| format!("{}, {}", code.as_str(), code.title()));
+        let required = computed.required.iter();
+        let missed = required.filter(|of| of.cell == cell.cell && !of.outcome.held);
+        codes
+            .chain(missed.map(|of| of.outcome.sentence.clone()))
+            .collect()
+    };
+    let missing = |cell: &CellFigures| cell.verdict.is_none() && wrong(cell).is_empty();
     let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let _ = writeln!(
         text,
         "<testsuites>\n<testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" skipped=\"{}\" errors=\"0\">",
         xml(&run.plan.title),
         cells.len(),
-        count(invalid),
-        count(missing),
+        count(&|cell| !wrong(cell).is_empty()),
+        count(&missing),
     );
-    for cell in &cells {
+    for cell in cells {
         let _ = write!(
             text,
             "<testcase classname=\"{}\" name=\"{}\"",
             xml(&cell.workload),
             xml(&cell.cell)
         );
-        let inner = match cell.verdict {
-            Some(Verdict::Invalid) => {
-                let why: Vec<String> = cell
-                    .invalid_by
-                    .iter()
-                    .map(|code| format!("{}, {}", code.as_str(), code.title()))
-                    .collect();
-                format!("<failure message=\"{}\"/>", xml(&why.join("; ")))
-            }
-            None => "<skipped message=\"no trial of it has ended\"/>".to_owned(),
-            Some(_) => match &cell.rate_per_s {
-                Some(rate) => format!("<system-out>{} a second</system-out>", rate.median),
-                None => String::new(),
-            },
+        let (why, is_missing) = (wrong(cell), missing(cell));
+        let inner = match (why.is_empty(), is_missing, &cell.rate_per_s) {
+            (false, _, _) => format!("<failure message=\"{}\"/>", xml(&why.join("; "))),
+            (_, true, _) => "<skipped message=\"no trial of it has ended\"/>".to_owned(),
+            (_, _, Some(rate)) => format!("<system-out>{} a second</system-out>", rate.median),
+            _ => String::new(),
         };
         let _ = match inner.is_empty() {
             true => writeln!(text, "/>"),

@@ -37,7 +37,6 @@
 //! *Invariant:* no I/O, no clock, no randomness without a seed: the same input gives the same bytes.
 #![forbid(unsafe_code)]
 
-mod against;
 mod analysis;
 mod answer;
 mod cells;
@@ -53,7 +52,6 @@ mod grid;
 mod groups;
 mod joined;
 mod kinds;
-mod lead;
 mod lists;
 pub mod load_page;
 pub mod log;
@@ -82,8 +80,8 @@ mod sections;
 mod sent;
 mod servers;
 mod settings;
-mod short;
 pub mod site;
+mod style;
 mod table;
 mod threads;
 mod users;

@@ -1,6 +1,9 @@
 //! Tables in Markdown that are aligned in their source, too.
 
+use std::ops::Range;
+
 use crate::escape::markdown;
+use crate::part::column;
 use crate::table::{Column, Entry, Table};
 
 /// A table with its columns padded to the same width.
@@ -24,6 +27,24 @@ pub fn words(head: &[&str], rows: &[Vec<String>]) -> String {
         .collect();
     let head: Vec<String> = head.iter().map(|title| (*title).to_owned()).collect();
     aligned(&head, rows, &columns)
+}
+
+/// A table of words that are Markdown already, without the columns in which nothing stands; empty without rows. Columns within
+/// `numbers` hold numbers.
+pub fn filled(head: &[&str], numbers: Range<usize>, rows: &[Vec<String>]) -> String {
+    let is_filled = |at: &usize| rows.iter().any(|row| !row[*at].is_empty());
+    let kept: Vec<usize> = (0..head.len()).filter(is_filled).collect();
+    let columns = kept
+        .iter()
+        .map(|at| column(head[*at], "", numbers.contains(at)));
+    let columns: Vec<Column> = columns.collect();
+    let titles: Vec<String> = kept.iter().map(|at| head[*at].to_owned()).collect();
+    let row = |row: &Vec<String>| kept.iter().map(|at| row[*at].clone()).collect();
+    let rows: Vec<Vec<String>> = rows.iter().map(row).collect();
+    match rows.is_empty() {
+        true => String::new(),
+        false => aligned(&titles, &rows, &columns),
+    }
 }
 
 fn head(column: &Column) -> String {

@@ -3,14 +3,11 @@
 use prony_record::{METHOD, Plan};
 
 /// The sentences that a document begins its answer with.
-pub fn marked(mut before: Vec<String>, plan: &Plan) -> Vec<String> {
-    if let Some(mark) = mark(plan.method, METHOD) {
-        before.insert(0, mark);
-    }
-    before
+pub fn mark(plan: &Plan) -> Option<String> {
+    told(plan.method, METHOD)
 }
 
-fn mark(made: u32, now: u32) -> Option<String> {
+fn told(made: u32, now: u32) -> Option<String> {
     let how = match made.cmp(&now) {
         std::cmp::Ordering::Equal => return None,
         std::cmp::Ordering::Less => "an older method",
@@ -27,14 +24,14 @@ mod tests {
 
     #[test]
     fn a_document_of_another_method_is_marked_on_its_face() {
-        assert_eq!(mark(3, 3), None);
-        assert!(mark(0, 1).expect("marked").contains("an older method (0)"));
-        assert!(mark(2, 1).expect("marked").contains("a newer method (2)"));
+        assert_eq!(told(3, 3), None);
+        assert!(told(0, 1).expect("marked").contains("an older method (0)"));
+        assert!(told(2, 1).expect("marked").contains("a newer method (2)"));
         let own = Plan {
             method: METHOD,
             ..Plan::default()
         };
-        assert_eq!(marked(vec!["x".to_owned()], &own), ["x"]);
+        assert_eq!(mark(&own), None);
         let newer = Plan {
             method: METHOD + 1,
             title: "T".into(),
@@ -85,9 +82,9 @@ mod tests {
         assert_eq!(apart.figures[0].interval, None);
         assert_eq!(apart.figures[0].conclusion, "not-claimed");
         assert!(
-            apart.footing().contains("different methods (0 and 1)"),
+            apart.sentence().contains("different methods (0 and 1)"),
             "{}",
-            apart.footing()
+            apart.sentence()
         );
     }
 }

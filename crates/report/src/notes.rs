@@ -54,7 +54,7 @@ pub struct Seen {
 pub struct SeenCell {
     /// The cell's `id`.
     pub cell: String,
-    /// `block 2`, `blocks 0, 3`; empty where all blocks had it.
+    /// `block 2 of 6`, counted from 1; empty where all blocks had it.
     pub blocks: String,
 }
 
@@ -136,7 +136,7 @@ fn block_words(seen: &[u32], blocks: usize) -> String {
     if seen.len() >= blocks {
         return String::new();
     }
-    let numbers: Vec<String> = seen.iter().map(u32::to_string).collect();
+    let numbers: Vec<String> = seen.iter().map(|block| (block + 1).to_string()).collect();
     let word = if seen.len() == 1 { "block" } else { "blocks" };
     format!("{word} {} of {blocks}", numbers.join(", "))
 }

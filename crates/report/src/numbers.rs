@@ -138,8 +138,7 @@ pub fn ratio(value: f64) -> String {
 }
 
 /// A ratio as a change, with its ends: `+28 % (+4.2 to +58)`, `−91 % (−92 to −90)`; as a multiple where all of it is
-/// beyond twice: `3.10 × (2.92–3.29)`; `at least` before it where it is a bound, and where the ratio is at most so much,
-/// by how much less that is at least: `by at least 19 % (1.9 to 34)`.
+/// beyond twice: `3.10 × (2.92–3.29)`; where it is a bound, `at least` before it or `or lower` behind it: `−19 % or lower (−34 to −1.9)`.
 pub fn change_of(of: &RatioFigure) -> String {
     change_words(
         of.ratio,
@@ -150,32 +149,27 @@ pub fn change_of(of: &RatioFigure) -> String {
 
 /// The same of a ratio and its ends, where it has some; `bound` is `at-least`, `at-most` or empty.
 pub fn change_words(of: f64, ends: Option<(f64, f64)>, bound: &str) -> String {
-    if bound == "at-most" {
-        let less = |ratio: f64| change(ratio).trim_start_matches('−').to_owned();
-        let (far, near) = ends.unwrap_or((of, of));
-        return format!(
-            "by at least {} % ({} to {})",
-            less(of),
-            less(near),
-            less(far)
-        );
-    }
-    let bound = match bound {
-        "at-least" => "at least ",
-        _ => "",
+    let (before, after) = match bound {
+        "at-least" => ("at least ", ""),
+        "at-most" => ("", " or lower"),
+        _ => ("", ""),
     };
-    match (of >= 2.0, ends) {
-        (true, Some((low, high))) => {
-            let ends = format!("{}–{}", ratio(low), ratio(high));
-            format!("{bound}{} × ({ends})", ratio(of))
-        }
-        (true, None) => format!("{bound}{} ×", ratio(of)),
-        (false, Some((low, high))) => {
-            let ends = format!("{} to {}", change(low), change(high));
-            format!("{bound}{} % ({ends})", change(of))
-        }
-        (false, None) => format!("{bound}{} %", change(of)),
-    }
+    // Of so little, a percentage tells nothing any more.
+    let (is_multiple, show): (bool, fn(f64) -> String) = match (0.01..2.0).contains(&of) {
+        true => (false, change),
+        false => (true, ratio),
+    };
+    let unit = if is_multiple { "×" } else { "%" };
+    let ends = ends.map_or_else(String::new, |(low, high)| {
+        let between = if is_multiple { "–" } else { " to " };
+        format!(" ({}{between}{})", show(low), show(high))
+    });
+    format!("{before}{} {unit}{after}{ends}", show(of))
+}
+
+/// `22 of 5,000,000`.
+pub fn part_of((part, all): (u64, u64)) -> String {
+    format!("{} of {}", count(part), count(all))
 }
 
 /// A ratio as a change in per cent, with its sign and without the unit: `+4.2`, `−91`, `0.0`.

@@ -128,6 +128,8 @@ const GROUPS: Layout = Layout {
 };
 /// Where the first row begins, below the key.
 const TOP: f64 = 30.0;
+/// From one line of a name to the next.
+const LINE: f64 = 12.0;
 /// Height of the axis below the last row.
 const AXIS: f64 = 30.0;
 
@@ -304,12 +306,30 @@ impl Picture {
         });
     }
 
+    /// Whether it shows a figure.
+    pub(crate) fn has_marks(&self) -> bool {
+        let bars = self.bars.iter().map(|bar| &bar.data);
+        let mut all = bars.chain(self.dots.iter().map(|dot| &dot.data));
+        all.any(|data| data.value.is_some())
+    }
+
     /// A shape and what it stands for, from `x` on; gives the place for the next.
     pub(crate) fn key(&mut self, x: f64, look: (&'static str, &'static str), word: &str) -> f64 {
         self.dot((x, 13.0), look, String::new(), Data::default());
         self.text((x + 9.0, 17.5), "start", "key", word.to_owned());
         x + 22.0 + 7.0 * word.chars().count() as f64
     }
+}
+
+/// A name in at most two lines of so many characters, broken behind a space, a comma or a slash.
+fn in_lines(name: &str, chars: usize) -> Vec<String> {
+    let at = |n: usize| name.char_indices().nth(n).map(|(at, _)| at);
+    let Some(end) = at(chars) else {
+        return vec![name.to_owned()];
+    };
+    let broken = name[..end].rfind([' ', ',', '/']).map_or(end, |at| at + 1);
+    let (first, second) = name.split_at(broken);
+    vec![first.trim_end().to_owned(), shortened(second, chars)]
 }
 
 /// What stands in the place of a rate, where there is none.
@@ -371,15 +391,22 @@ impl Chart {
             rows,
             said: Vec::new(),
         };
+        let mut free = f64::NEG_INFINITY;
         for tick in ticks {
             let x = chart.axis.x(tick);
             chart.picture.line((x, TOP), (x, bottom), "grid");
+            let text = short(show(tick));
+            // A label has its room, or none.
+            let half = 3.5 * text.chars().count() as f64 + 3.0;
+            if x - half < free {
+                continue;
+            }
+            free = x + half;
             // At the very edge half of a label would be cut off.
             let anchor = match x < 10.0 {
                 true => "start",
                 false => "middle",
             };
-            let text = short(show(tick));
             chart.picture.text((x, bottom + 17.0), anchor, "tick", text);
         }
         chart
@@ -418,15 +445,26 @@ impl Chart {
         self.layout.names + 5.0
     }
 
-    /// The name of a row, on its left.
+    /// The name of a row, on its left, in two lines where one is too short for it.
     pub(crate) fn name(&mut self, row: usize, name: &str, is_reference: bool) {
         let class = match is_reference {
             true => "name reference",
             false => "name",
         };
-        let place = (self.layout.names - 8.0, self.middle(row) + 4.5);
-        let name = shortened(name, self.layout.name_chars);
-        self.picture.text(place, "end", class, name);
+        let lines = in_lines(name, self.layout.name_chars);
+        let first = self.middle(row) + 4.5 - LINE / 2.0 * (lines.len() - 1) as f64;
+        for (at, line) in lines.into_iter().enumerate() {
+            let place = (self.layout.names - 8.0, first + LINE * at as f64);
+            self.picture.text(place, "end", class, line);
+        }
+    }
+
+    /// What the axis is of, below its ticks.
+    pub(crate) fn axis_title(&mut self, title: &str) {
+        let middle = f64::midpoint(self.layout.names, self.layout.width - self.layout.values);
+        let place = (middle, self.picture.height + 4.0);
+        self.picture.height += 12.0;
+        self.picture.text(place, "middle", "key", title.to_owned());
     }
 
     /// What stands in the place of a figure.
@@ -541,6 +579,11 @@ fn latency(cells: &[&CellFigures]) -> Chart {
     };
     let lowest = cells.iter().filter_map(p50).fold(f64::INFINITY, f64::min);
     let max = |c: &&CellFigures| c.latency_max_ns.map(|ns| ns as f64);
+    // What is measured in turns has no maximum: it ends at its highest percentile.
+    let highest_of = |c: &&CellFigures| {
+        let of = c.latency_ns.values().map(|figure| figure.median);
+        max(c).or_else(|| of.filter(|&ns| ns < INFINITE).reduce(f64::max))
+    };
     let ended = |c: &&CellFigures| {
         let of = c.latency_ns.values().map(|figure| figure.median);
         let all = of.chain(max(c)).filter(|&ns| ns < INFINITE);
@@ -562,16 +605,18 @@ fn latency(cells: &[&CellFigures]) -> Chart {
     chart.picture.key(x, ("bar", "tail"), "max");
     for (row, cell) in cells.iter().enumerate() {
         let y = chart.middle(row);
-        let (Some(from), Some(to)) = (p50(cell), max(cell)) else {
+        let (Some(from), Some(to)) = (p50(cell), highest_of(cell)) else {
             continue;
         };
         // What never ended is drawn to the edge.
         let end = chart.axis.x(to.min(highest));
         let start = chart.axis.x(from);
         chart.picture.line((start, y), (end, y), "tail");
-        let tip = format!("{}: max {}", cell.cell, numbers::time(to));
-        let figure = data(cell, "latency_max_ns", to);
-        chart.picture.dot((end, y), ("bar", "tail"), tip, figure);
+        if max(cell).is_some() {
+            let tip = format!("{}: max {}", cell.cell, numbers::time(to));
+            let figure = data(cell, "latency_max_ns", to);
+            chart.picture.dot((end, y), ("bar", "tail"), tip, figure);
+        }
         for (name, figure, shape, word) in LATENCIES.into_iter().rev() {
             let value = cell.latency_ns.get(name).map(|f| f.median);
             let Some(value) = value.filter(|&ns| ns < INFINITE) else {

@@ -1,5 +1,7 @@
 //! From the view to bytes.
 
+use std::collections::BTreeMap;
+
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, UndefinedBehavior, context};
@@ -7,6 +9,10 @@ use prony_base::Untrusted;
 use prony_record::layout;
 use serde::Serialize;
 
+use crate::answer::{
+    self, Answer,
+    ranking::{Ranked, Ranking},
+};
 use crate::figures::{CellFigures, measured};
 use crate::groups::groups;
 use crate::lists::most;
@@ -14,6 +20,8 @@ use crate::notes::{Note, Seen};
 use crate::part::{Captioned, Part};
 use crate::plots::{Picture, Plot, picture};
 use crate::programs::{self, across::Across};
+use crate::site::outline;
+use crate::style;
 use crate::table::Table;
 use crate::view::{self, ComputedRun, View};
 use crate::why::{Profile, Why};
@@ -45,24 +53,8 @@ fn answer_text(view: &View) -> String {
     if !view.question.is_empty() {
         text.push_str(&format!("{}\n", Untrusted(&view.question)));
     }
-    for line in answer_lines(view) {
-        text.push_str(&format!("  {}\n", Untrusted(line)));
-    }
-    if !view.answer.more.is_empty() {
-        text.push_str(&format!("  In full: {}\n", layout::APPENDIX));
-    }
+    text.push_str(&answer::text::of(&view.answer));
     text
-}
-
-/// The lines of the answer.
-pub fn answer_lines(view: &View) -> Vec<String> {
-    let answer = &view.answer;
-    let points = answer
-        .points
-        .iter()
-        .map(|point| format!("{}: {}", point.head, point.text));
-    let said = answer.before.iter().cloned().chain(points);
-    said.chain(answer.after.iter().cloned()).collect()
 }
 
 /// One picture of a run as an SVG file of its own, light and dark: of the group of cells
@@ -137,11 +129,14 @@ pub fn safe(text: String) -> Value {
 
 /// A picture within a page, or `alone`.
 pub fn svg(environment: &Environment<'_>, picture: &Picture, alone: bool) -> String {
-    let style = safe(format!(
-        "{}{}",
+    let css = concat!(
         include_str!("templates/plot.css"),
         include_str!("templates/series.css")
-    ));
+    );
+    let style = safe(match alone {
+        true => style::without_variables(css),
+        false => String::new(),
+    });
     fill(
         environment,
         "plot.svg",
@@ -150,12 +145,9 @@ pub fn svg(environment: &Environment<'_>, picture: &Picture, alone: bool) -> Str
 }
 
 fn page(view: &View, analysis: &str) -> String {
+    let (own_answer, analysis) = analysis::parted(analysis);
     let mut view = view.clone();
-    let answer = &mut view.answer;
-    let points = answer.points.iter_mut().chain(&mut answer.more);
-    let points = points.map(|point| &mut point.text);
-    let sentences = answer.before.iter_mut().chain(&mut answer.after);
-    for sentence in sentences.chain(points) {
+    for sentence in view.answer.sentences_mut() {
         *sentence = escape::tied(sentence);
     }
     let environment = templates();
@@ -165,6 +157,7 @@ fn page(view: &View, analysis: &str) -> String {
             .map(|picture| safe(svg(&environment, picture, false)))
             .collect()
     };
+    let charts = pictures(&view.charts);
     let drawn: Vec<Vec<Value>> = view.parts.iter().map(|p| pictures(&p.pictures)).collect();
     let flames = view.why.as_ref().map_or_else(Vec::new, Why::addresses);
     let flames: Vec<Value> = flames.into_iter().map(safe).collect();
@@ -182,8 +175,9 @@ fn page(view: &View, analysis: &str) -> String {
         "page.html",
         context! {
             v => Value::from(Serde(&view)),
+            own_answer => safe(analysis::page(own_answer)),
             analysis => safe(analysis::page(analysis)),
-            drawn, flames, style,
+            charts, drawn, flames, style,
         },
     )
 }
@@ -192,10 +186,11 @@ fn page(view: &View, analysis: &str) -> String {
 const SHOWN_MAX: usize = 2;
 
 fn document(view: &View, analysis: &str) -> String {
+    let (own_answer, analysis) = analysis::parted(analysis);
     let part = |part: &Part| {
         let tables = part.tables.iter();
-        let tables = tables.filter(|t| t.table.fits() && !t.table.is_details());
-        let tables = tables.map(|t| captioned(t, &t.table.brief()));
+        let tables = tables.filter(|t| !t.table.is_details());
+        let tables = tables.flat_map(in_brief);
         let has_more = !part.is_group && part.tables.iter().any(|t| t.table.has_more());
         let has_tables = part.tables.iter().any(|t| t.table.is_details());
         let wider = match (has_more, has_tables) {
@@ -213,12 +208,16 @@ fn document(view: &View, analysis: &str) -> String {
             wider => safe(wider),
         }
     };
+    let rankings = view.answer.rankings.iter().zip(&view.charts);
     let values = context! {
         v => Value::from(Serde(view)),
-        analysis => safe(analysis::markdown(analysis)),
+        own_answer => safe(own_answer.to_owned()),
+        analysis => safe(analysis.to_owned()),
+        contents => safe(contents(view)),
+        rankings => rankings.map(|(of, chart)| ranking(of, Some(chart))).collect::<Vec<_>>(),
         parts => view.parts.iter().map(part).collect::<Vec<_>>(),
         flames => view.why.as_ref().map_or_else(Vec::new, flame_links),
-        threads => threads_of(view).map(|t| captioned(t, &t.table.brief())),
+        threads => threads_of(view).map_or_else(Vec::new, in_brief),
         not_run => safe(not_run(view)),
         of_run => view.notes.iter().filter(|note| is_of_run(note)).map(|note| safe(in_a_line(note))).collect::<Vec<_>>(),
         appendix => safe(layout::APPENDIX.to_owned()),
@@ -231,6 +230,24 @@ fn document(view: &View, analysis: &str) -> String {
         text.push_str(&format!("\n{note}\n"));
     }
     text
+}
+
+/// Rows of a table of the document that is not folded.
+const ROWS_MAX: usize = 30;
+/// Parts from which on a document lists them.
+const CONTENTS_MIN: usize = 4;
+
+/// Links to the parts; empty where there are few.
+fn contents(view: &View) -> String {
+    let mut taken = BTreeMap::new();
+    let link = |part: &Part| {
+        let anchor = outline::anchor(&part.title, &mut taken);
+        format!("[{}](#{anchor})", escape::markdown(&part.title))
+    };
+    match view.parts.len() < CONTENTS_MIN {
+        true => String::new(),
+        false => view.parts.iter().map(link).collect::<Vec<_>>().join(" · "),
+    }
 }
 
 /// All that the document leaves out.
@@ -250,9 +267,11 @@ fn appendix(view: &View) -> String {
         }
     };
     let cross_check = view.cross_check.as_ref();
+    let more = view.answer.more.iter().map(|of| ranking(of, None));
     let values = context! {
         v => Value::from(Serde(view)),
         document => safe(layout::DOCUMENT.to_owned()),
+        rankings => more.collect::<Vec<_>>(),
         parts => view.parts.iter().map(part).collect::<Vec<_>>(),
         threads => threads_of(view).map(|t| captioned(t, &t.table)),
         cross_check => cross_check.map(|table| safe(markdown::table(table))),
@@ -268,8 +287,41 @@ fn appendix(view: &View) -> String {
     fill(&templates(), "appendix.md", values)
 }
 
+/// A ranking as a table, with its picture.
+fn ranking(of: &Ranking, chart: Option<&Picture>) -> Value {
+    let compared = escape::markdown(&of.compared);
+    let row = |row: &Ranked| {
+        let place = row
+            .place
+            .map_or_else(String::new, |place| place.to_string());
+        let texts = [&row.name, &row.value, &row.beside].map(|text| escape::markdown(text));
+        [vec![place], texts.into()].concat()
+    };
+    let rows: Vec<Vec<String>> = of.rows.iter().map(row).collect();
+    let out = of.left_out.iter();
+    let out = out.map(|of| escape::markdown(&format!("{} ({})", of.name, of.why)));
+    context! {
+        title => &of.title,
+        chart => chart.map(|chart| links(std::iter::once(chart), &of.metric)),
+        table => safe(markdown::words(&["", "", &of.metric, &compared], &rows)),
+        left_out => safe(out.collect::<Vec<_>>().join("; ")),
+    }
+}
+
+/// As the document shows it, in as many tables as it is wide.
+fn in_brief(table: &Captioned) -> Vec<Value> {
+    let parts = table.table.brief();
+    parts.iter().map(|part| captioned(table, part)).collect()
+}
+
 fn captioned(table: &Captioned, shown: &Table) -> Value {
-    context! { caption => &table.caption, text => safe(markdown::table(shown)) }
+    let rows = shown.rows.len();
+    context! {
+        caption => &table.caption,
+        text => safe(markdown::table(shown)),
+        is_long => rows > ROWS_MAX,
+        rows,
+    }
 }
 
 /// Pictures as Markdown links to them.
@@ -312,11 +364,13 @@ fn pictures(view: &View) -> Vec<(String, String)> {
 /// The pictures of figures: path, title and text.
 pub fn drawn(view: &View) -> impl Iterator<Item = (String, String, String)> {
     let environment = templates();
-    let all = view
+    let charts = view.charts.iter().zip(&view.answer.rankings);
+    let charts = charts.map(|(picture, of)| (&of.metric, picture));
+    let of_parts = view
         .parts
         .iter()
         .flat_map(|g| g.pictures.iter().map(|p| (&g.title, p)));
-    all.map(move |(heading, picture)| {
+    charts.chain(of_parts).map(move |(heading, picture)| {
         let mut picture = picture.clone();
         picture.title = format!("{}: {heading}", picture.title);
         let text = svg(&environment, &picture, true);
@@ -483,7 +537,7 @@ fn summary(run: &Run, computed: &ComputedRun) -> String {
         quick: bool,
         reference: Option<&'a str>,
         verdict: prony_findings::Verdict,
-        answer: Vec<String>,
+        answer: &'a Answer,
         resolutions: Vec<crate::claims::Resolution>,
         cells: &'a [CellFigures],
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -513,7 +567,7 @@ fn summary(run: &Run, computed: &ComputedRun) -> String {
         quick: run.plan.quick,
         reference: run.plan.reference.as_deref(),
         verdict: computed.view.verdict,
-        answer: answer_lines(&computed.view),
+        answer: &computed.view.answer,
         resolutions: crate::claims::resolutions(&run.plan, &computed.cells),
         cells: &computed.cells,
         programs: computed.programs.as_ref(),

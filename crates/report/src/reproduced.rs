@@ -254,8 +254,7 @@ impl Reproduction {
     /// The answer, in a sentence.
     pub fn sentence(&self) -> String {
         if self.claims.is_empty() {
-            return "The run in the bundle claims no difference, so that there is nothing to hold."
-                .to_owned();
+            return "The run in the bundle makes no claims: nothing to check.".to_owned();
         }
         let all = [
             CameTo::Held,

@@ -1,8 +1,10 @@
 //! The section of servers on each workload and size: pictures, and a table with a row for each cell.
 
-use prony_findings::{Records, Verdict};
+use prony_findings::{Code, Records, Verdict};
 
 use crate::Run;
+
+use crate::answer::ranking::{BY_RATE, By, FOREMOST, RankedQuestion};
 use crate::figures::CellFigures;
 use crate::grid::{Grid, verdict};
 use crate::groups::{Group, groups};
@@ -11,7 +13,7 @@ use crate::notes::Notes;
 use crate::numbers;
 use crate::open;
 use crate::part::{Part, column, detail, plain, verdict_column, with_ends};
-use crate::plots::{Plot, picture};
+use crate::plots::{Picture, Plot, picture};
 use crate::programs;
 use crate::ratio::RatioFigure;
 use crate::rest;
@@ -34,7 +36,7 @@ pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
             title: format!("{title}, {}", group.size()),
             is_group: true,
             request: request(run, &group.workload),
-            pictures: pictures.into(),
+            pictures: pictures.into_iter().filter(Picture::has_marks).collect(),
             tables: [plain(of_cells(&own, run.plan.reference.as_deref(), notes))]
                 .into_iter()
                 .chain(rest::table(run, &own, name))
@@ -46,6 +48,58 @@ pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
         }
     };
     groups(cells).into_iter().enumerate().map(part).collect()
+}
+
+/// Who answers the most requests of each workload and size; where a schedule says how many there are, who answers the soonest.
+pub fn questions(cells: &[CellFigures]) -> Vec<RankedQuestion<'_>> {
+    let groups = groups(cells);
+    let mut questions: Vec<(usize, (usize, RankedQuestion<'_>))> = groups
+        .iter()
+        .enumerate()
+        .map(|(at, group)| {
+            let question = question(group, group.cells(cells));
+            (rank(&groups, at), (at, question))
+        })
+        .collect();
+    // Those that stand at the top are in the plan's order there.
+    questions.sort_by_key(|(rank, _)| *rank);
+    let top = questions.len().min(FOREMOST);
+    questions[..top].sort_by_key(|(_, (at, _))| *at);
+    let in_order = questions.into_iter();
+    in_order.map(|(_, (_, question))| question).collect()
+}
+
+fn question<'a>(group: &Group, cells: Vec<&'a CellFigures>) -> RankedQuestion<'a> {
+    let by = match cells.iter().any(|cell| cell.open.is_some()) {
+        true => By {
+            heading: "p99",
+            path: "latency_ns.p99.median",
+            figure: |cell| cell.latency_ns.get("p99").copied(),
+            show: numbers::time,
+            falls: true,
+            ratio: |cell| cell.ratios.get(Metric::P99.key),
+            ratio_falls: true,
+            bound: Code::P001,
+        },
+        false => BY_RATE,
+    };
+    RankedQuestion {
+        title: format!("{}, {}", group.workload, group.size()),
+        by,
+        subjects: cells.into_iter().map(|c| (c.label.clone(), c)).collect(),
+        without: None,
+    }
+}
+
+/// Of too many groups those of each workload with its most connections come first, then those with its fewest.
+fn rank(groups: &[Group], at: usize) -> usize {
+    let own = |group: &&Group| group.workload == groups[at].workload;
+    let is = |of: Option<&Group>| of.is_some_and(|of| *of == groups[at]);
+    match (is(groups.iter().rfind(own)), is(groups.iter().find(own))) {
+        (true, _) => 0,
+        (_, true) => 1,
+        _ => 2,
+    }
 }
 
 /// `POST /ping` with its body.

@@ -35,14 +35,26 @@ pub struct Column {
     pub details: bool,
 }
 
-/// Columns that a table of the document has at the most; wider ones are for the appendix.
+/// Columns that a table of the document has at the most.
 pub const COLUMNS_MAX: usize = 7;
 
 impl Table {
-    /// The table without its details.
-    pub fn brief(&self) -> Table {
-        let kept = |at: &usize| !self.columns[*at].details;
-        let kept: Vec<usize> = (0..self.columns.len()).filter(kept).collect();
+    /// The table without its details; a wide one in several, each of which begins with the columns that say what a row is of.
+    pub fn brief(&self) -> Vec<Table> {
+        let all = 0..self.columns.len();
+        let kept: Vec<usize> = all.filter(|at| !self.columns[*at].details).collect();
+        let heads = kept.iter().take_while(|at| !self.columns[**at].numeric);
+        let (heads, figures) = kept.split_at(heads.count().clamp(1, COLUMNS_MAX - 1));
+        if kept.len() <= COLUMNS_MAX {
+            return vec![self.with_columns(&kept)];
+        }
+        let parts = figures.chunks(COLUMNS_MAX - heads.len());
+        parts
+            .map(|part| self.with_columns(&[heads, part].concat()))
+            .collect()
+    }
+
+    fn with_columns(&self, kept: &[usize]) -> Table {
         let row = |row: &Row| Row {
             entries: kept
                 .iter()
@@ -56,11 +68,6 @@ impl Table {
         }
     }
 
-    /// Whether it is narrow enough for a document.
-    pub fn fits(&self) -> bool {
-        self.columns.iter().filter(|c| !c.details).count() <= COLUMNS_MAX
-    }
-
     /// Whether all of it is for the appendix.
     pub fn is_details(&self) -> bool {
         self.columns.iter().all(|c| c.details)
@@ -68,7 +75,7 @@ impl Table {
 
     /// Whether there is more of it than the document shows.
     pub fn has_more(&self) -> bool {
-        !self.fits() || self.columns.iter().any(|c| c.details)
+        self.columns.iter().any(|c| c.details)
     }
 }
 

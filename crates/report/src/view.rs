@@ -4,7 +4,7 @@ use prony_findings::{Finding, Records, Severity, Verdict, findings, verdict};
 use serde::Serialize;
 
 use crate::Run;
-use crate::answer::{self, Answer};
+use crate::answer::{self, Answer, chart};
 use crate::cells;
 use crate::claims;
 use crate::clients::{
@@ -14,10 +14,10 @@ use crate::clients::{
 use crate::figures::{CellFigures, CrossCheck};
 use crate::grid::Grid;
 use crate::kinds::Kinds;
-use crate::method;
 use crate::notes::{Note, Notes};
 use crate::numbers;
 use crate::part::{Part, column};
+use crate::plots::Picture;
 use crate::programs;
 use crate::programs::across::{Across, across};
 use crate::published::{self, Judged};
@@ -26,7 +26,6 @@ use crate::rows;
 use crate::search;
 use crate::sections::{self, Fact, NotRunRow, Repeat, SubjectRow};
 use crate::servers;
-use crate::short;
 use crate::table::{Entry, Table};
 use crate::why::{self, Why};
 
@@ -39,6 +38,8 @@ pub struct View {
     pub question: String,
     /// The short answer.
     pub answer: Answer,
+    /// A picture of each of its foremost rankings.
+    pub charts: Vec<Picture>,
     /// What the findings of all cells come to.
     pub verdict: Verdict,
     /// Sections on servers, programs, searches, tables with rows, clients, and published claims.
@@ -101,15 +102,15 @@ pub fn compute(run: &Run) -> ComputedRun {
     let told = steps.as_deref().unwrap_or_default();
     let published = published::judged(run, &records, &cells, across.as_ref());
     let notes = Notes::new(&findings, |cell| records.trials(cell).len());
-    let mut answer = answer::answer(run, &cells, across.as_ref(), told);
-    answer.before = method::marked(answer.before, &run.plan);
-    let mut answer = short::fit(answer);
+    let mut answer = answer::answer(run, &cells);
     let required = required::planned(run);
-    // Beside its limit of lines: whoever requires something is told of it.
-    answer.after.extend(required::lines(&required));
+    answer.required = required::lines(&required);
+    let charts = answer.rankings.iter().enumerate();
+    let charts = charts.map(|(at, of)| chart::picture(of, &format!("answer-{}", at + 1)));
     let view = View {
         title: or(&run.plan.title, "Untitled experiment"),
         question: run.plan.question.0.clone(),
+        charts: charts.collect(),
         answer,
         verdict: verdict(&findings),
         parts: parts(run, &cells, across.as_ref(), told, &notes)
@@ -174,7 +175,9 @@ fn cross_table(checks: &[CrossCheck]) -> Table {
         .head(column("cell", "", false), |check: &CrossCheck| {
             Entry::text(&*check.cell)
         })
-        .head(head("block"), |check| Entry::text(check.block.to_string()))
+        .head(head("block"), |check| {
+            Entry::text((check.block + 1).to_string())
+        })
         .head(head("prony, requests/s"), |check| {
             Entry::text(numbers::rate(check.prony_per_s))
         })

@@ -172,8 +172,8 @@ fn a_search_compared_and_exported_has_its_rate() {
     assert_eq!((of("axum", ",p99,"), of("axum", ",p50,")), (0, 0));
     let compared = prony_report::compare::interleaved(&run, "rust/axum", "node/express");
     let sentence = compared.sentence();
-    let place = "On ping with 50 connections (highest rate that keeps p99 < 10 ms), beside ";
-    assert!(sentence.starts_with(place), "{sentence}");
+    let place = " ping with 50 connections (highest rate that keeps p99 < 10 ms): ";
+    assert!(sentence.contains(place), "{sentence}");
 }
 
 #[test]
@@ -335,7 +335,10 @@ fn in_turns(mut run: Run) -> Run {
 fn a_quick_run_in_turns_ranks_what_differs_by_much() {
     let quick = render(&in_turns(fixture::quick()));
     let said = quick.document_md.split("## ").nth(1).expect("an answer");
-    assert!(said.contains("a quick look. Rates are ranked"), "{said}");
+    assert!(
+        said.contains("A quick look: only large differences are ranked."),
+        "{said}"
+    );
     let summary: serde_json::Value = serde_json::from_str(&quick.summary_json).expect("JSON");
     let cells = summary["cells"].as_array().expect("cells");
     let of = |name: &str| {
@@ -353,18 +356,23 @@ fn a_quick_run_in_turns_ranks_what_differs_by_much() {
     assert!(high / low > 1.2 && high / low < 1.6, "{low} {high}");
     // Not in turns there is a range, and no claim.
     let fresh = render(&fixture::quick());
-    assert!(fresh.document_md.contains("nobody is ranked"));
+    assert!(
+        fresh
+            .document_md
+            .contains("A first look: a ranking takes 6 blocks.")
+    );
 }
 
 #[test]
 fn of_visits_nothing_rarer_than_p99_is_told_and_the_document_says_how_it_was_measured() {
     let seen = rendered("visits", &in_turns(fixture::full()));
-    let head: Vec<&str> = seen.document_md.lines().take(12).collect();
-    assert!(
-        head.iter()
-            .any(|line| line.contains(", visited in turns of 200 ms")),
-        "{head:#?}"
-    );
+    // Each group's latencies are drawn, too: they were without a mark, as nothing has a maximum.
+    let (_, latency) = seen
+        .pictures
+        .iter()
+        .find(|(path, _)| path.contains("latency-g1"))
+        .expect("drawn");
+    assert!(latency.contains("data-figure=\"latency_ns.p99.median\""));
     let method = "visited in turns of 200 ms on average, after 20 ms of load that is not measured";
     assert!(seen.appendix_md.contains(method), "{}", seen.appendix_md);
     assert!(
@@ -417,9 +425,6 @@ fn one_that_was_visited_and_one_that_was_not_have_no_ratio() {
         trial.visits.clear();
     }
     assert_eq!(ratios(&run), 0);
-    let answer = ", visited in turns of 200 ms but for 1 cell: ";
-    let document = render(&run).document_md;
-    assert!(document.contains(answer), "{answer}: {document}");
 }
 
 #[test]
@@ -589,10 +594,7 @@ fn documents_answer_first_and_stay_narrow() {
         let plain = seen.document_md.replace("\\|", "");
         let answer = plain.split("\n## ").nth(1).expect("the first section");
         assert!(answer.starts_with("Short answer"), "{name}");
-        assert!(
-            answer.len() > 200 && !answer.contains('|'),
-            "{name}: {answer}"
-        );
+        assert!(answer.len() > 200, "{name}: {answer}");
         let (figures, _) = plain
             .split_once("## What ")
             .expect("the end of the figures");
@@ -619,52 +621,6 @@ fn documents_answer_first_and_stay_narrow() {
                 assert!(right <= width && bottom <= height, "{name}: {path}: {bar}");
             }
         }
-    }
-}
-
-/// Of all kinds of work, long and quick, with many sizes and with few.
-#[test]
-fn a_short_answer_is_eight_lines_before_the_first_picture_and_none_is_a_wall() {
-    const LINES_MAX: usize = 8;
-    const LINE_MAX: usize = 600;
-    let others = vec![
-        ("quick", fixture::quick()),
-        ("empty", Run::default()),
-        ("open", fixture::open::rates()),
-        ("searches", fixture::searches::searches(2)),
-        ("many programs", fixture::programs::runtime(7)),
-        ("spread", fixture::programs::spread(7)),
-        ("clients", fixture::clients::requests(7)),
-        ("rows", fixture::services::rows(1, None, &[64, 256])),
-    ];
-    for (name, run) in all_kinds().into_iter().chain(others) {
-        let seen = render(&run);
-        let (_, answer) = seen
-            .document_md
-            .split_once("## Short answer\n")
-            .expect("an answer");
-        let ends = |line: &&str| !line.starts_with("## ") && !line.starts_with("![");
-        let lines = answer.lines().take_while(ends);
-        let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
-        assert!((1..=LINES_MAX).contains(&lines.len()), "{name}: {lines:#?}");
-        for line in &lines {
-            let shown = line.replace('\\', "").chars().count();
-            assert!(
-                shown <= LINE_MAX + "- ****".len(),
-                "{name}: {shown}: {line}"
-            );
-        }
-        let in_full = answer.contains("#the-answer-in-full");
-        assert_eq!(
-            in_full,
-            seen.appendix_md.contains("\n## The answer in full\n\n- **"),
-            "{name}"
-        );
-        assert_eq!(
-            in_full,
-            seen.index_html.contains("<summary>The answer in full"),
-            "{name}"
-        );
     }
 }
 
@@ -698,14 +654,24 @@ fn one_failed_block_of_twelve_took_the_figures_of_the_others_along() {
     assert_eq!(fields[5..8], ["valid", "11", "1"]);
 }
 
-/// What the short answer says of twelve blocks on axum, actix-web, fasthttp and prony, after `change` of the trials of one.
+/// The answer of twelve blocks on axum, actix-web, fasthttp and prony as a terminal shows it, after `change` of the trials of one.
 fn answer_after(subject: &str, change: impl Fn(&mut prony_record::Trial)) -> String {
     let mut run = fixture::full();
     let of = |t: &&mut prony_record::Trial| t.cell.starts_with(&format!("{subject} "));
     run.trials.iter_mut().filter(of).for_each(change);
-    let document = render(&run).document_md;
-    let line = document.lines().find(|line| line.starts_with("On ping "));
-    line.expect("an answer").to_owned()
+    render(&run).answer_txt
+}
+
+/// The line of a subject in it.
+fn line_of<'a>(answer: &'a str, subject: &str) -> &'a str {
+    let has = |line: &&str| {
+        line.get(4..)
+            .is_some_and(|rest| rest.starts_with(&format!("{subject} ")))
+    };
+    answer
+        .lines()
+        .find(has)
+        .unwrap_or_else(|| panic!("{subject}: {answer}"))
 }
 
 fn limited_by_the_generator(trial: &mut prony_record::Trial) {
@@ -717,29 +683,28 @@ fn limited_by_the_generator(trial: &mut prony_record::Trial) {
 #[test]
 fn a_rate_that_was_the_generators_was_compared_as_if_it_were_the_subjects() {
     let seen = answer_after("rust/prony", limited_by_the_generator);
-    assert!(
-        seen.contains("fastest is prony; faster: prony at least +61 % ("),
-        "{seen}"
-    );
-    assert!(seen.contains("slower: fasthttp −7.7 % ("), "{seen}");
+    assert!(seen.contains("prony leads, at least +61 % ("), "{seen}");
+    assert!(line_of(&seen, "prony").contains(" ≥ "), "{seen}");
+    assert!(line_of(&seen, "fasthttp").contains("−7.7 % ("), "{seen}");
+    assert!(seen.contains("≥, ≤: the generator was the limit"), "{seen}");
     let seen = answer_after("go/fasthttp", limited_by_the_generator);
     assert!(
-        seen.contains("not to be told, as the generator was the limit: fasthttp."),
+        line_of(&seen, "fasthttp").ends_with("not told: a bound"),
         "{seen}"
     );
-    assert!(!seen.contains("slower"), "{seen}");
     // Of a reference that is at least so fast others are slower; nothing else is known.
     let seen = answer_after("rust/axum", limited_by_the_generator);
     assert!(
-        seen.contains("slower: fasthttp by at least 7.7 % ("),
+        line_of(&seen, "fasthttp").contains("−7.7 % or lower ("),
         "{seen}"
     );
-    assert!(
-        seen.contains("as the generator was the limit: prony and actix-web."),
-        "{seen}"
-    );
-    // These may be faster.
-    assert!(!seen.contains("fastest is axum;"), "{seen}");
+    for subject in ["prony", "actix-web"] {
+        assert!(
+            line_of(&seen, subject).ends_with("not told: a bound"),
+            "{seen}"
+        );
+    }
+    assert!(!seen.contains("axum leads"), "{seen}");
 }
 
 #[test]
@@ -753,23 +718,14 @@ fn an_invalid_cell_was_ranked() {
         }
     };
     let seen = answer_after("rust/prony", wrong);
-    assert!(!seen.contains("faster: prony"), "{seen}");
-    assert!(
-        seen.contains("Left out, as invalid: prony (P010, "),
-        "{seen}"
-    );
+    assert!(!seen.contains("prony leads"), "{seen}");
+    assert!(seen.contains("    left out: prony ("), "{seen}");
+    assert!(seen.contains("(P010)"), "{seen}");
     // Without its reference nothing is compared.
     let seen = answer_after("rust/axum", wrong);
-    assert!(
-        seen.contains(
-            "prony 229 k, actix-web 144 k, rust/axum-again 142 k and fasthttp 131 k requests/s"
-        ),
-        "{seen}"
-    );
-    assert!(
-        seen.contains("Left out, as invalid: rust/axum (P010, "),
-        "{seen}"
-    );
+    assert!(!seen.contains(" leads"), "{seen}");
+    assert!(line_of(&seen, "prony").ends_with("229 k"), "{seen}");
+    assert!(seen.contains("    left out: rust/axum ("), "{seen}");
 }
 
 #[test]

@@ -63,12 +63,13 @@ fn two_days_of_a_log() {
     };
     let entries = [first, Entry::of(&second, "host-001")];
     let history = history(&entries);
-    let document = written("# The host's log\n\n", &regions(&history, "log")).expect("a document");
+    let document =
+        written("# The host's log\n\n", &regions(&history, "log", "")).expect("a document");
     insta::assert_snapshot!("log.md", document.text);
     insta::assert_snapshot!("log.txt", brief(&history));
     let shown = pictures(&history);
-    assert!(shown.len() >= 2);
-    for (path, svg) in &shown {
+    assert_eq!(shown.len(), 1);
+    for (path, _, svg) in &shown {
         assert!(document.text.contains(&format!("](log/{path})")), "{path}");
         assert!(svg.starts_with("<svg "), "{path}");
     }
@@ -76,7 +77,8 @@ fn two_days_of_a_log() {
         let bars = line.replace("\\|", "").matches('|').count();
         assert!(bars <= 8, "more than seven columns: {line}");
     }
-    let again = written(&document.text, &regions(&history, "log")).expect("a document");
+    let regions = regions(&history, "log", &document.text);
+    let again = written(&document.text, &regions).expect("a document");
     assert_eq!((again.text, again.replaced.len()), (document.text, 0));
 }
 
@@ -91,8 +93,7 @@ fn no_table_of_a_log_has_more_than_seven_columns() {
     ] {
         let entry = Entry::of(&run, "x-001");
         assert!(!entry.answer.is_empty());
-        assert!(entry.pictures.len() >= 2, "{}", entry.title);
-        for region in regions(&history(&[entry]), "log") {
+        for region in regions(&history(&[entry]), "log", "") {
             for line in region.text.lines().filter(|line| line.starts_with('|')) {
                 let bars = line.replace("\\|", "").matches('|').count();
                 assert!(bars <= 8, "{line}");
@@ -114,12 +115,16 @@ fn a_change_after_seven_days_of_one_state_is_claimed() {
         .collect();
     entries.push(entry(7, "b", 30_000.0));
     let history = history(&entries);
-    let regions = regions(&history, "log");
+    let regions = regions(&history, "log", "");
     let last = regions
         .iter()
         .rfind(|r| r.id.ends_with("host-007"))
         .expect("the head of the last entry");
-    let since = last.text.split("**Since").nth(1).expect("what changed");
+    let since = last
+        .text
+        .split("**What changed")
+        .nth(1)
+        .expect("what changed");
     insta::assert_snapshot!("claims.md", since);
     assert_eq!(
         history
@@ -143,9 +148,142 @@ fn an_entry_that_was_kept_as_json_says_the_same() {
         let entry = Entry::of(&run, "x-001");
         let text = serde_json::to_string(&entry).expect("JSON");
         let back: Entry = serde_json::from_str(&text).expect("an entry");
-        let of_both = [history(&[entry]), history(&[back])].map(|h| regions(&h, "log"));
+        let of_both = [history(&[entry]), history(&[back])].map(|h| regions(&h, "log", ""));
         assert_eq!(of_both[0], of_both[1]);
     }
+}
+
+/// As version 1 kept entries: with pictures, bars and evidence, and without the commits before them.
+#[test]
+fn an_entry_of_version_1_is_read_and_stands_beside_one_of_now() {
+    let now = entry(1, "a", 40_000.0);
+    let mut old = serde_json::to_value(entry(0, "a", 40_000.0)).expect("JSON");
+    old["schema"] = 1.into();
+    old["pictures"] = serde_json::json!([{ "name": "rate", "title": "Rate", "svg": "<svg/>" }]);
+    old["findings"] = serde_json::json!([{
+        "code": "P006", "title": "requests failed", "severity": "note", "meaning": "Some.", "count": 1,
+        "places": ["ping (host 50)"], "evidence": ["completed: 7"],
+    }]);
+    let fields = old.as_object_mut().expect("fields");
+    for later in ["commits", "revised", "digest", "answer"] {
+        fields.remove(later);
+    }
+    let cells = old["sections"][0]["cells"].as_array_mut().expect("cells");
+    cells[0]["latency"] = serde_json::Value::Null;
+    cells[1]["latency"]["p90"] = 7.5.into();
+    cells[1]["latency"]["bars"] = serde_json::json!({ "bars": [], "min_ns": 1, "max_ns": 2 });
+    cells[1]["in_flight"] = 3.5.into();
+    let old: Entry = serde_json::from_value(old).expect("an entry");
+    let history = history(&[old, now]);
+    assert_eq!(pictures(&history).len(), 1);
+    let text = written("", &regions(&history, "log", ""))
+        .expect("a document")
+        .text;
+    assert!(
+        text.contains("| P006 | requests failed | note     | 1 cell  |"),
+        "{text}"
+    );
+    assert!(
+        text.contains("| `3128add3128a` | host: parse the head once |"),
+        "{text}"
+    );
+    assert!(text.contains("**What changed:** nothing."), "{text}");
+    assert!(
+        text.contains("**What it did:** the same state again."),
+        "{text}"
+    );
+}
+
+/// A change is told by the messages of its commits, as far as they are not those of the entry before, and by conditions.
+#[test]
+fn what_changed_is_told_by_commits_and_conditions() {
+    let commit = |number: u32| prony_report::log::Commit {
+        commit: format!("{number:040}"),
+        subject: format!("step {number}"),
+    };
+    let measured = |day: u64, newest: u32| {
+        let mut run = run(day, "a", 40_000.0);
+        run.environment.kernel = format!("Linux 6.{day}");
+        run.environment.code = code("", "", "");
+        run.environment.code.as_mut().expect("code").commit = commit(newest).commit;
+        Entry {
+            commits: (0..=newest).rev().take(30).map(commit).collect(),
+            ..Entry::of(&run, &format!("host-{day:03}"))
+        }
+    };
+    let history = history(&[
+        measured(0, 4),
+        measured(1, 6),
+        measured(2, 26),
+        measured(3, 6),
+    ]);
+    let regions = regions(&history, "log", "");
+    let head = |day: u64| {
+        let head = regions
+            .iter()
+            .find(|r| r.id.ends_with(&format!("host-00{day}")));
+        head.expect("a head")
+            .text
+            .split("\n\n**What")
+            .nth(1)
+            .expect("what changed")
+            .to_owned()
+    };
+    insta::assert_snapshot!(head(1), @r"
+     changed:**
+
+    | commit         | what it changes |
+    | -------------- | --------------- |
+    | `000000000000` | step 6          |
+    | `000000000000` | step 5          |
+
+    | condition | before    | now       |
+    | --------- | --------- | --------- |
+    | kernel    | Linux 6.0 | Linux 6.1 |
+    ");
+    let many = head(2);
+    assert!(
+        many.contains("| step 26 ") && many.contains("| step 15 "),
+        "{many}"
+    );
+    assert!(
+        many.contains("and 8 more") && !many.contains("step 14 "),
+        "{many}"
+    );
+    assert!(head(3).contains("| step 6 "), "an older state again");
+    let overview = &regions[0].text;
+    assert!(
+        overview.contains("| step 6 (and 1 more); a short look "),
+        "{overview}"
+    );
+}
+
+#[test]
+fn a_picture_has_a_column_for_each_entry_and_joins_like_with_like() {
+    let mut elsewhere = run(2, "a", 30_000.0);
+    elsewhere.environment.machine = "another".to_owned();
+    let mut entries = vec![entry(0, "a", 40_000.0)];
+    assert!(
+        pictures(&history(&entries)).is_empty(),
+        "one entry is no time"
+    );
+    entries.push(entry(1, "b", 41_000.0));
+    entries.push(Entry::of(&elsewhere, "host-002"));
+    let [(path, title, svg)] = &pictures(&history(&entries))[..] else {
+        panic!("a picture of the only workload");
+    };
+    assert_eq!(path, "over-time-ping.svg");
+    assert_eq!(title, "ping, rate a second, 50 connections");
+    let count = |what: &str| svg.matches(what).count();
+    // A dot for each and one in the key; a whisker for each, and a line between the first two.
+    assert_eq!(
+        (count("class=\"dot s0\""), count("<line class=\"s0\"")),
+        (4, 4),
+        "{svg}"
+    );
+    assert!(svg.contains("host-002: 30.0 k (29.9–30.1 k)"), "{svg}");
+    let days = ["2026-03-01", "2026-03-02", "2026-03-03"].map(|day| count(&format!(">{day}<")));
+    assert_eq!(days, [1; 3], "{svg}");
 }
 
 /// States of the cells of a run, after `change`.
@@ -240,7 +378,7 @@ fn no_two_regions_have_the_same_name() {
             ..section.clone()
         })
         .to_vec();
-    let regions = regions(&history(&[entry]), "log");
+    let regions = regions(&history(&[entry]), "log", "");
     let ids: std::collections::BTreeSet<&str> = regions.iter().map(|r| r.id.as_str()).collect();
     assert_eq!(ids.len(), regions.len(), "{ids:?}");
     assert!(
@@ -261,17 +399,10 @@ fn figures_without_a_history_are_counted_apart() {
     for entry in &mut entries[..5] {
         entry.sections[0].cells[1].session = None;
     }
-    let text = brief(&history(&entries));
-    let said = "no change shown in 1 figure, 1 figure not told apart";
-    assert!(text.contains(said), "{text}");
-    let head = regions(&history(&entries), "log")
-        .into_iter()
-        .rfind(|r| r.id.ends_with("host-007"))
-        .expect("a head");
-    assert!(
-        head.text
-            .contains("no change is shown in 1 figure. 1 figure has too few entries"),
-        "{}",
-        head.text
-    );
+    let told = "Too few entries stand behind 1 figure of the newest one.";
+    let history = history(&entries);
+    let overview = regions(&history, "log", "").swap_remove(0);
+    for text in [brief(&history), overview.text] {
+        assert_eq!(text.matches(told).count(), 1, "{text}");
+    }
 }

@@ -98,7 +98,7 @@ pub struct ClientWords {
 #[command(
     after_help = "A download ends with its last byte, or with the connection where the server gives no length. \
 An answer other than 200, a chunked one, one of another length, and whatever the system refuses, fail \
-the download by name; the others continue. docs/io-strategies.md defines every figure.\n\
+the download by name; the others continue. `prony docs io-strategies` defines every figure.\n\
 Exit code 1: a download failed."
 )]
 pub struct IoWords {

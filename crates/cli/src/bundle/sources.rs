@@ -224,7 +224,7 @@ fn experiment(
         let bytes = fs::read(path).with_context(|| path.display().to_string())?;
         if !is_it(&bytes) {
             bail!(
-                "{}: is not the file of this run: its digest is another one",
+                "{}: is not the file of this run: its digest differs",
                 path.display()
             );
         }

@@ -14,7 +14,7 @@ use crate::typed::{blocks, cores, window};
     after_help = "Packs plan, environment, trials, histograms and digests of a run, the experiment's file, and the \
      sources of its subjects. Documents are not packed, as `prony report BUNDLE --out DIR` renders them again, and \
      neither is the output of processes. The same files give the same bytes. Prints the bundle's path and size, its \
-     digest, and a line to cite it by. See docs/bundles.md."
+     digest, and a line to cite it by. See `prony docs bundles`."
 )]
 pub struct BundleWords {
     /// The run directory

@@ -521,7 +521,7 @@ fn accounts(text: &mut String, report: &LoadReport) -> std::fmt::Result {
     };
     writeln!(
         text,
-        "Scheduled:    {} = sent {} + still waiting {} + dropped {} ({} waited at once, {} may)",
+        "Scheduled:    {} = sent {} + still waiting {} + dropped {} (queue: {} of {} at the most)",
         arrivals.scheduled,
         arrivals.sent,
         arrivals.waiting,

@@ -97,10 +97,9 @@ impl Kept {
         self.path.display().to_string()
     }
 
-    /// Whether the run directory was read as it is now, and by a Prony that kept its answer.
+    /// Whether the run directory was read as it is now, and by this Prony.
     pub fn has(&self, experiment: &str, path: &str, stamp: &str) -> anyhow::Result<bool> {
-        let query = "SELECT 1 FROM entries WHERE experiment = ? AND path = ? AND stamp = ?
-                     AND json_extract(entry, '$.answer') IS NOT NULL";
+        let query = "SELECT 1 FROM entries WHERE experiment = ? AND path = ? AND stamp = ?";
         let found = self
             .database
             .query_row(query, params![experiment, path, stamp], |_| Ok(()))

@@ -5,7 +5,7 @@ use prony_stats::Conclusion;
 use serde_json::{Value, json};
 
 /// Version of this output.
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 
 /// The entries with their differences, and the change points.
 pub fn json(history: &History) -> anyhow::Result<String> {
@@ -51,9 +51,7 @@ fn difference(d: &Difference) -> Value {
 
 fn change(c: &Change) -> Value {
     json!({
-        "workload": c.workload,
-        "label": c.label,
-        "connections": c.connections,
+        "cell": c.cell,
         "entry": c.entry,
         "ratio": c.ratio,
         "chance": c.chance,

@@ -46,7 +46,7 @@ fn revisions(text: &str) -> Result<SubjectRevisions, String> {
 #[command(
     after_help = "Entries are the runs of the experiment, by their dates, newest last. In the document only what \
      stands between `<!-- prony:begin ID -->` and `<!-- prony:end ID -->` is generated; the rest is yours and stays \
-     byte for byte. An entry that you take out stays out. See docs/log.md.\n\nA difference between entries is \
+     byte for byte. An entry that you take out stays out. See `prony docs log`.\n\nA difference between entries is \
      claimed only where earlier entries show how far runs of one state lie apart: six of one state, on this machine \
      and with the same settings, or as many of several.\n\nExit codes: 0 done; 1 with --fail-on-regression: the \
      newest entry is slower than the state before; 2 wrong usage or a bad file."

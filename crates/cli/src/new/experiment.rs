@@ -103,7 +103,7 @@ pub fn files(words: &ExperimentWords) -> anyhow::Result<Files> {
          [run.quick]           # what --quick changes\n\
          blocks = 2\nduration = \"500ms\"\nwarmup = \"100ms\"\n\n\
          # The command runs in the folder of this file, without a shell. Prony chooses {{port}} and waits\n\
-         # until it accepts. `args`, `env`, `ready`, `stop`: docs/experiments.md.\n\
+         # until it accepts. `args`, `env`, `ready`, `stop`: `prony docs experiments`.\n\
          {subjects}\n\
          [[workload]]\n\
          request = {{ path = {} }}   # also method, headers, body\n\
@@ -208,7 +208,7 @@ fn done(name: &Path, body: &str, more: &str) -> anyhow::Result<Files> {
     let shown = path.display();
     let text = format!(
         "# prony run {shown} --quick     a look, in seconds\n# prony run {shown}             with intervals\n{}\n\
-         # All that can stand here: docs/experiments.md\n\n{body}",
+         # All that can stand here: `prony docs experiments`\n\n{body}",
         more.replace("FILE", &shown.to_string())
     );
     // A command that an experiment refuses is refused here, with the same words.

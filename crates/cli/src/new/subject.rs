@@ -134,7 +134,7 @@ fn declared(template: &Template, name: &str) -> String {
         ),
     };
     format!(
-        "# What this server is, and how it is built, started and stopped. All keys: subjects/CONTRACT.md.\n\
+        "# What this server is, and how it is built, started and stopped. All keys: `prony docs contract`.\n\
          # It is held to the contract by `prony check`.\n\
          name = \"{name}\"           # the folder's name\nlanguage = \"{language}\"\nrole = \"server\"\n\
          summary = \"A server to start from, on what the language brings\"\n\

@@ -26,7 +26,7 @@ pub struct Built {
     _outcomes: Vec<(String, BuildOutcome)>,
 }
 
-/// Builds what the plan needs and settles it. `None`: the user ended it.
+/// Builds what the plan needs, or with [`Home::only_built`] takes what has been built, and settles it. `None`: the user ended it.
 pub fn build(
     plan: Plan,
     subjects: &[Subject],
@@ -37,42 +37,83 @@ pub fn build(
 ) -> anyhow::Result<Option<Built>> {
     let launcher = SupervisedLauncher::new(home.prony.clone(), offer.wanted);
     let originals = build::source::originals();
-    let context = BuildContext {
+    let mut context = BuildContext {
         cache: &home.cache,
         originals: originals.as_deref(),
         prony: &home.prony,
         kept: home.builds_kept,
         cancel: interrupted,
+        only_kept: true,
     };
     let all = plan::processes(&plan);
     let mut wanted: BTreeSet<&str> = all.map(|subject| subject.id.as_str()).collect();
-    let mut outcomes = Vec::new();
-    for subject in subjects {
-        // A subject that is a peer, too, is built once.
-        if !wanted.remove(subject.id.as_str()) {
-            continue;
+    // A subject that is a peer, too, is built once.
+    let mut outcomes: Vec<(&Subject, BuildOutcome)> = subjects
+        .iter()
+        .filter(|subject| wanted.remove(subject.id.as_str()))
+        .map(|subject| (subject, build::build(subject, &context, &launcher)))
+        .collect();
+    if !home.only_built {
+        say_due(&outcomes, &context, streams)?;
+        context.only_kept = false;
+    }
+    for (subject, outcome) in &mut outcomes {
+        if is_due(outcome) && !home.only_built {
+            let spinner = spinner(&subject.id);
+            *outcome = build::build(subject, &context, &launcher);
+            spinner.finish_and_clear();
         }
-        let spinner = spinner(&subject.id);
-        let outcome = build::build(subject, &context, &launcher);
-        spinner.finish_and_clear();
         if interrupted.load(Relaxed) {
             return Ok(None);
         }
-        match &outcome {
+        match outcome {
             BuildOutcome::Ready(ready) if ready.cached || ready.dir.is_empty() => {}
             BuildOutcome::Ready(_) => writeln!(streams.err, "  built {}", subject.id)?,
             BuildOutcome::Failed(failed) => {
+                if failed.due {
+                    failed.reason += "; without --built it is built first";
+                }
                 let gone = failed.not_run(&subject.id);
                 writeln!(streams.err, "{}", not_run_line(&gone))?
             }
         }
-        outcomes.push((subject.id.clone(), outcome));
     }
+    let named = outcomes.into_iter();
+    let outcomes: Vec<(String, BuildOutcome)> = named
+        .map(|(subject, outcome)| (subject.id.clone(), outcome))
+        .collect();
+    // What the builds change, such as a reference that cannot be built, is said before anything is measured.
+    let known = plan.notes.len();
     let plan = plan::settle(plan, &outcomes);
+    for note in &plan.notes[known..] {
+        writeln!(streams.err, "  note: {note}")?;
+    }
     Ok(Some(Built {
         plan,
         _outcomes: outcomes,
     }))
+}
+
+fn is_due(outcome: &BuildOutcome) -> bool {
+    matches!(outcome, BuildOutcome::Failed(failed) if failed.due)
+}
+
+/// What is built before anything is measured, and how long that took last time.
+fn say_due(
+    outcomes: &[(&Subject, BuildOutcome)],
+    context: &BuildContext<'_>,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<()> {
+    let due = outcomes.iter().filter(|(_, outcome)| is_due(outcome));
+    let each = due.map(|(subject, _)| match build::last_time(subject, context) {
+        Some(took) => format!("{} ({took} last time)", subject.id),
+        None => format!("{} (time not known)", subject.id),
+    });
+    let each: Vec<String> = each.collect();
+    if !each.is_empty() {
+        writeln!(streams.err, "  built first: {}", each.join(", "))?;
+    }
+    Ok(())
 }
 
 /// What is said of a thing that is not run: why, and what would change that.

@@ -8,15 +8,41 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use prony_record::CodeState;
+use prony_report::log::{COMMITS_KEPT, Commit};
 use sha2::{Digest as _, Sha256};
+
+/// What git is to look at: a log that is written between two runs is no other code.
+const SOURCES: [&str; 3] = ["--", ":(top)", ":(top,exclude)*.md"];
 
 /// State of the repository that the file `experiment` lies in; `None` where there is none, or no git.
 pub fn of_experiment(experiment: &Path) -> Option<CodeState> {
-    let folder = match experiment.parent() {
+    of_folder(folder_of(experiment))
+}
+
+fn folder_of(experiment: &Path) -> &Path {
+    match experiment.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
+    }
+}
+
+/// The commits up to `commit` in the repository that the file `experiment` lies in, newest first, merges and those of Markdown alone
+/// aside; none where it has no such commit.
+pub fn commits(experiment: &Path, commit: &str) -> Vec<Commit> {
+    let most = format!("--max-count={COMMITS_KEPT}");
+    let words = ["log", "--no-merges", &most, "--format=%H %s", commit];
+    let is_hash = !commit.is_empty() && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let listed = is_hash.then(|| git(folder_of(experiment), &[&words[..], &SOURCES].concat()));
+    let listed = listed.flatten().unwrap_or_default();
+    let one = |line: &str| {
+        let (commit, subject) = line.split_once(' ')?;
+        let (commit, subject) = (commit.to_owned(), subject.to_owned());
+        Some(Commit { commit, subject })
     };
-    of_folder(folder)
+    String::from_utf8_lossy(&listed)
+        .lines()
+        .filter_map(one)
+        .collect()
 }
 
 /// State of the repository around `folder`; `None` where there is none, or no git.
@@ -26,9 +52,7 @@ pub fn of_folder(folder: &Path) -> Option<CodeState> {
     let mut lines = text.lines();
     let commit = lines.next()?.to_owned();
     let subject = lines.next().unwrap_or_default().to_owned();
-    // A log that is written between two runs is no other code.
-    let sources = ["--", ":(top)", ":(top,exclude)*.md"];
-    let with_sources = |words: &[&str]| git(folder, &[words, &sources].concat());
+    let with_sources = |words: &[&str]| git(folder, &[words, &SOURCES].concat());
     let source_commit = with_sources(&["log", "-1", "--format=%H"]).unwrap_or_default();
     let diff = with_sources(&["diff", "HEAD", "--no-ext-diff", "--binary"]);
     let changes = diff.unwrap_or_default();
@@ -102,6 +126,13 @@ mod tests {
         assert_eq!(state(), first);
         write("main.rs", "two");
         assert_eq!((state().0, state().1.len()), (first.0, 64));
+        done(&["commit", "--quiet", "-a", "-m", "three: it is faster"]);
+        let commits = |commit: &str| {
+            let all = commits(&folder.join("docs/x.toml"), commit);
+            all.into_iter().map(|of| of.subject).collect::<Vec<_>>()
+        };
+        assert_eq!(commits(&state().0), ["three: it is faster", "one"]);
+        assert_eq!(commits("--all"), [""; 0]);
         fs::remove_dir_all(&folder).unwrap();
     }
 

@@ -66,7 +66,7 @@ impl Forecast {
         };
         if let Some((low, high)) = prony_report::pilot::forecast(&run) {
             bar.say(&format!(
-                "after {} of {}: in the end this run will tell rates apart that differ by at least {:.1} to {} (power 80 %)",
+                "after {} of {}: in the end this run will tell rates apart that differ by about {:.1} to {}",
                 self.blocks,
                 counted(run.plan.blocks as usize, "block"),
                 100.0 * low.0,

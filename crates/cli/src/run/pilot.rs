@@ -277,7 +277,7 @@ fn choose(pilot: &Pilot, aim: Aim, words: &RunWords, planned: &Plan) -> Result<A
 fn too_little(budget: Nanos, least_s: f64) -> String {
     format!(
         "a budget of {} is too little: what is tried first and {BLOCKS_INTERVAL_MIN} blocks of the shortest windows, under which nothing can \
-         be claimed, take {}; give that, or fewer cells (--only)",
+         be claimed, take {}; give that, or measure less (--only)",
         typed(budget),
         typed(Nanos::from_secs(least_s.ceil() as u64))
     )

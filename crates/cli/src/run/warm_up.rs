@@ -121,7 +121,7 @@ pub fn decided(found: &WarmUp, own: Option<Nanos>) -> ChosenWarmUp {
     };
     ChosenWarmUp {
         length: Some(length),
-        note: format!("Warm-up of every cell: {length}. The slowest: {cause}{own}."),
+        note: format!("Warm-up: {length}. The slowest: {cause}{own}."),
         spent_s: found.spent.as_secs_f64(),
         pilot: None,
     }
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(longer.length, Some(Nanos::from_millis(1_700)));
         assert_eq!(
             longer.note,
-            "Warm-up of every cell: 1.70s. The slowest: node/http hello reached its later rate after 1.70s."
+            "Warm-up: 1.70s. The slowest: node/http hello reached its later rate after 1.70s."
         );
         let shorter = decided(&found(200, WarmUpCause::Settled), Some(second));
         assert_eq!(shorter.length, Some(second));

@@ -56,6 +56,9 @@ pub struct RunWords {
     /// A quick look: fewer cells and blocks, no intervals and no ranking
     #[arg(long)]
     pub quick: bool,
+    /// Only subjects that have been built already: the others are named as not run, instead of being built first
+    #[arg(long)]
+    pub built: bool,
     /// Only cells whose subject or id contains this text or matches this pattern; may be repeated
     #[arg(long, value_name = "PATTERN")]
     pub only: Vec<String>,
@@ -139,6 +142,7 @@ impl RunWords {
         RunWords {
             experiment,
             quick: false,
+            built: false,
             only: Vec::new(),
             revision: Vec::new(),
             blocks: None,
@@ -166,6 +170,7 @@ impl RunWords {
     pub fn command(&self) -> Vec<String> {
         let mut words = vec!["run".to_owned(), self.experiment.display().to_string()];
         words.extend(self.quick.then(|| "--quick".to_owned()));
+        words.extend(self.built.then(|| "--built".to_owned()));
         for only in &self.only {
             words.extend(["--only".to_owned(), only.clone()]);
         }

@@ -191,7 +191,7 @@ fn sealed(dir: &Path, seen: &mut Seen) -> anyhow::Result<()> {
             State::Same => {}
             State::Missing => seen.wrong.push(format!("{}: is not there", path.display())),
             State::Changed => seen.wrong.push(format!(
-                "{}: was changed after the run ended: its digest is another than in {}",
+                "{}: was changed after the run ended: its digest differs from {}",
                 path.display(),
                 layout::RECORDS_SUMS
             )),
@@ -231,7 +231,7 @@ fn trials(dir: &Path, stored: &Stored, seen: &mut Seen) -> usize {
             "{}: {}, block {}",
             dir.join(layout::TRIALS).display(),
             trial.cell,
-            trial.block
+            trial.block + 1
         );
         if !stored.plan.cells.iter().any(|cell| cell.id == trial.cell) {
             seen.wrong

@@ -12,7 +12,7 @@ use clap::Args;
      that holds only documents and summary.json: they are as they were rendered. Of a bundle (`prony bundle`): the \
      same, and that every content is what its digest says; beside documents, as run.prony, that it renders to them. \
      Of a Markdown file: each figure between `<!-- {{NAME …}} -->` and `<!-- {{/}} -->` is what its run says. Other \
-     Markdown files of a folder are checked, too. See docs/verify.md.\n\nExit codes: 0 all of it holds; 1 something \
+     Markdown files of a folder are checked, too. See `prony docs verify`.\n\nExit codes: 0 all of it holds; 1 something \
      does not; 2 wrong usage, or a comment that cannot be understood."
 )]
 pub struct VerifyWords {

@@ -66,13 +66,13 @@ fn counted(counts: &[(&str, u64)], text: (&'static str, &'static str)) -> Option
 }
 
 const CLOSES: (&str, &str) = (
-    "The subject closes connections although keep-alive was asked for: rate, latency and CPU include \
-     opening connections again and again.",
+    "The subject closes connections although keep-alive was asked for: rate and CPU include opening \
+     connections again and again. A latency does so only where requests have a schedule.",
     "Turn keep-alive on in the subject, or compare it only with subjects that close as well.",
 );
 const KEEPS_LESS: (&str, &str) = (
     "The subject keeps connections, but closes each after a number of requests or some time: a small \
-     part of rate and latency is opening connections.",
+     part of rate and CPU is opening connections.",
     "Raise the subject's limit of requests a connection (nginx: keepalive_requests) if that is not \
      meant to be measured.",
 );

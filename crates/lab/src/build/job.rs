@@ -95,6 +95,8 @@ pub struct BuildContext<'a> {
     pub kept: usize,
     /// Set when the run is interrupted.
     pub cancel: &'a AtomicBool,
+    /// Whether nothing is made: what the cache lacks fails as due.
+    pub only_kept: bool,
 }
 
 /// A subject that cannot be started.
@@ -108,6 +110,8 @@ pub struct Failed {
     pub log: Option<PathBuf>,
     /// Whether it was the interruption of the run, not the subject.
     pub interrupted: bool,
+    /// Whether it is only not built yet.
+    pub due: bool,
 }
 
 impl Failed {
@@ -118,6 +122,15 @@ impl Failed {
             remedy: String::new(),
             log: None,
             interrupted: false,
+            due: false,
+        }
+    }
+
+    /// For what is not made where nothing is to be made.
+    pub(super) fn due() -> Failed {
+        Failed {
+            due: true,
+            ..Failed::new("not built yet")
         }
     }
 

@@ -50,7 +50,7 @@ pub(super) fn made(
     context: &BuildContext<'_>,
     launcher: &dyn Launcher,
 ) -> Result<Held, Failed> {
-    let shelf = Shelf::open(context.cache, "root", context.cancel)?;
+    let shelf = Shelf::of(context, "root")?;
     let (prefix, key) = named(root)?;
     let stem = format!("{prefix}{}", &key[..12]);
     let log = shelf.root.join(format!("{stem}.log"));

@@ -14,13 +14,15 @@
 //! ```
 
 use std::fs::{self, File, TryLockError};
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
-use super::job::{Failed, interrupted};
+use prony_base::Nanos;
+
+use super::job::{BuildContext, Failed, interrupted};
 
 /// Folders of one name that are kept, unless more are asked for.
 pub const KEPT: usize = 2;
@@ -35,6 +37,8 @@ pub struct Shelf<'a> {
     pub root: PathBuf,
     /// Set when the run is interrupted.
     pub(super) cancel: &'a AtomicBool,
+    /// Whether nothing is made here.
+    only_kept: bool,
 }
 
 /// A folder that is whole, and stays as long as this lives.
@@ -66,7 +70,20 @@ impl<'a> Shelf<'a> {
         let in_root = |error: io::Error| Failed::new(format!("{}: {error}", root.display()));
         fs::create_dir_all(&root).map_err(in_root)?;
         let root = root.canonicalize().map_err(in_root)?;
-        Ok(Shelf { root, cancel })
+        Ok(Shelf {
+            root,
+            cancel,
+            only_kept: false,
+        })
+    }
+
+    /// The folder `name` in the cache of a build.
+    pub(super) fn of(context: &BuildContext<'a>, name: &str) -> Result<Shelf<'a>, Failed> {
+        let shelf = Shelf::open(context.cache, name, context.cancel)?;
+        Ok(Shelf {
+            only_kept: context.only_kept,
+            ..shelf
+        })
     }
 
     /// The folder `stem`, made by `make` in an empty folder where it is not there whole. Waits while another Prony makes it.
@@ -80,6 +97,9 @@ impl<'a> Shelf<'a> {
         let lock_path = self.root.join(format!("{stem}.lock"));
         let wrong = |error: io::Error| Failed::new(format!("{}: {error}", lock_path.display()));
         let mut cached = true;
+        if self.only_kept && !dir.join(MARKER).is_file() {
+            return Err(Failed::due());
+        }
         loop {
             let lock = self.lock(&lock_path, Lock::Shared)?;
             if dir.join(MARKER).is_file() {
@@ -167,6 +187,18 @@ impl<'a> Shelf<'a> {
         lock.try_lock().is_ok().then_some(Locked(lock))
     }
 
+    /// How long making the newest folder of `prefix` took; `None`: there is none, or it was made by a Prony that kept no time.
+    pub(super) fn last_time(&self, prefix: &str) -> Option<Nanos> {
+        let made = self.made().into_iter();
+        let own = made.filter(|(stem, _)| {
+            let key = stem.strip_prefix(prefix);
+            key.is_some_and(|key| key.len() == 12 && key.bytes().all(|b| b.is_ascii_hexdigit()))
+        });
+        let (stem, _) = own.max_by_key(|(_, made)| *made)?;
+        let text = fs::read_to_string(self.root.join(stem).join(MARKER)).ok()?;
+        text.parse().ok().map(Nanos)
+    }
+
     /// The folders that are there, each with when it was made; one that was cut off was made at the epoch.
     pub fn made(&self) -> Vec<(String, SystemTime)> {
         let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
@@ -192,8 +224,9 @@ fn made(dir: &Path, make: &dyn Fn(&Path) -> Result<(), Failed>) -> Result<(), Fa
     let wrong = |error: io::Error| Failed::new(format!("{}: {error}", dir.display()));
     remove_dir(dir).map_err(wrong)?;
     fs::create_dir_all(dir).map_err(wrong)?;
+    let began = Instant::now();
     match make(dir) {
-        Ok(()) => mark(dir).map_err(wrong),
+        Ok(()) => mark(dir, began.elapsed()).map_err(wrong),
         Err(failed) => {
             // What cannot be removed has no marker, and is begun anew.
             let _ = remove_dir(dir);
@@ -202,10 +235,12 @@ fn made(dir: &Path, make: &dyn Fn(&Path) -> Result<(), Failed>) -> Result<(), Fa
     }
 }
 
-/// Writes the marker, durably and at once.
-fn mark(dir: &Path) -> io::Result<()> {
+/// Writes the marker, durably and at once, with how long it took in nanoseconds.
+fn mark(dir: &Path, took: Duration) -> io::Result<()> {
     let temporary = dir.join(".done.new");
-    File::create(&temporary)?.sync_all()?;
+    let mut file = File::create(&temporary)?;
+    write!(file, "{}", took.as_nanos())?;
+    file.sync_all()?;
     fs::rename(&temporary, dir.join(MARKER))
 }
 

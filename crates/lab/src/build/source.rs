@@ -71,7 +71,7 @@ impl<'a> Git<'a> {
         context: &'a BuildContext<'a>,
         launcher: &'a dyn Launcher,
     ) -> Result<Git<'a>, Failed> {
-        let shelf = Shelf::open(context.cache, "source", context.cancel)?;
+        let shelf = Shelf::of(context, "source")?;
         Ok(Git {
             launcher,
             context,
@@ -304,7 +304,7 @@ impl<'a> Git<'a> {
 
     /// What would bring a repository that cannot be had here.
     fn with_remedy(&self, failed: Failed, repository: &Repository) -> Failed {
-        if failed.interrupted || !failed.remedy.is_empty() {
+        if failed.interrupted || failed.due || !failed.remedy.is_empty() {
             return failed;
         }
         let clone = |into: &str| format!("git clone --bare {} {into}", quote(&repository.git));

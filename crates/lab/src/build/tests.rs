@@ -111,14 +111,18 @@ impl Fixture {
     }
 
     fn build(&self, subject: &Subject) -> BuildOutcome {
-        let context = BuildContext {
+        self.with(false, |context| build(subject, context, &self.launcher))
+    }
+
+    fn with<T>(&self, only_kept: bool, act: impl FnOnce(&BuildContext<'_>) -> T) -> T {
+        act(&BuildContext {
             cache: &self.cache(),
             originals: self.originals.as_deref(),
             prony: Path::new("/usr/bin/prony"),
             kept: self.kept,
             cancel: &self.cancel,
-        };
-        build(subject, &context, &self.launcher)
+            only_kept,
+        })
     }
 
     fn ready(&self, subject: &Subject) -> Ready {
@@ -201,6 +205,35 @@ fn what_its_user_has_built_is_known_by_its_content() {
     fs::remove_file(built.join("thing/server")).unwrap();
     let gone = fixture.failed(&subject).reason;
     assert!(gone.starts_with("original `thing/server`: "), "{gone}");
+}
+
+#[test]
+fn what_is_not_built_yet_is_due_where_nothing_is_to_be_made() {
+    let fixture = Fixture::new();
+    let subject = fixture.subject(COPY);
+    let kept = || match fixture.with(true, |context| build(&subject, context, &fixture.launcher)) {
+        BuildOutcome::Ready(ready) => ready.cached,
+        BuildOutcome::Failed(failed) => {
+            assert!(failed.due, "{failed:?}");
+            false
+        }
+    };
+    let last_time = || fixture.with(true, |context| last_time(&subject, context));
+    assert_eq!((kept(), last_time()), (false, None));
+    assert!(
+        fs::read_dir(fixture.cache().join("build"))
+            .unwrap()
+            .next()
+            .is_none()
+    );
+    let dir = PathBuf::from(fixture.ready(&subject).dir);
+    let took = last_time();
+    assert!(kept() && took.is_some());
+    // The time of one state of its files is told of the next; an older Prony kept none.
+    fs::write(fixture.dir().join("src/deep/main.c"), "two\n").unwrap();
+    assert_eq!((kept(), last_time()), (false, took));
+    fs::write(dir.join(MARKER), "").unwrap();
+    assert_eq!(last_time(), None);
 }
 
 #[test]

@@ -152,7 +152,8 @@ pub fn check_peers(experiment: &Experiment, all: &[Subject]) -> Result<(), Diagn
                 false => "[counts]",
             };
             let message = format!("`{}` cannot be a peer: its file has no {what}", peer.id);
-            let help = "a peer is a server that says what it has counted: see subjects/CONTRACT.md";
+            let help =
+                "a peer is a server that says what it has counted: see `prony docs contract`";
             problems.note(Diagnosis::new(entry.place.clone(), message).help(help));
         }
         let other = |subject: &&Subject| subject.id == peer.id && subject.source != peer.source;

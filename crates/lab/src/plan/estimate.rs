@@ -123,7 +123,7 @@ pub fn estimate(plan: &Plan, per_trial: Nanos, all: Beside) -> Nanos {
         + profile * trials.profiled
 }
 
-/// The estimate as a line for people: `22 cells in 6 blocks: 132 trials and 2 by wrk, about 29 min`.
+/// The estimate as a line for people: `22 combinations in 6 blocks: 132 trials and 2 by wrk, about 29 min`.
 pub fn estimate_line(plan: &Plan, per_trial: Nanos, all: Beside) -> String {
     let seconds = estimate(plan, per_trial, all).0.div_ceil(1_000_000_000);
     let about = match seconds {
@@ -146,7 +146,7 @@ pub fn estimate_line(plan: &Plan, per_trial: Nanos, all: Beside) -> String {
     };
     format!(
         "{} in {}: {}{checks}{profiles}, about {about}{guess}",
-        counted(plan.cells.len(), "cell"),
+        counted(plan.cells.len(), "combination"),
         counted(plan.blocks, "block"),
         counted(trials.measured, "trial")
     )

@@ -264,7 +264,8 @@ impl Facts {
             .commands
             .iter()
             .filter(|name| !self.commands.contains(*name));
-        let places: Vec<Option<&String>> = absent.map(|name| self.elsewhere.get(name)).collect();
+        let places = absent.clone().map(|name| self.elsewhere.get(name));
+        let places: Vec<Option<&String>> = places.collect();
         if let [Some(place)] = places.as_slice()
             && let Some((folder, _)) = place.rsplit_once('/')
         {
@@ -275,14 +276,19 @@ impl Facts {
         let is_original_absent = files.clone().any(is_built_by_user);
         let original = needs.original.iter().filter(|_| is_original_absent);
         let original = original.map(|its| originals::remedy(its, self.originals.is_some()));
-        // Packages do not bring what its user builds.
-        let is_rest_there = places.is_empty() && files.all(is_built_by_user);
-        let is_package_wanted = !is_original_absent || !is_rest_there;
+        let (alone, rest): (Vec<&String>, Vec<&String>) =
+            absent.partition(|name| needs.packages.contains_key(*name));
+        let alone = alone.into_iter().map(|name| &needs.packages[name]);
+        let alone: BTreeSet<&String> = alone.collect();
+        // Packages do not bring what its user builds, nor what a command of its own brings.
+        let is_rest_there = rest.is_empty() && files.all(is_built_by_user);
+        let is_package_wanted = !is_rest_there || alone.is_empty() && !is_original_absent;
         let own = needs.packages.get(&self.distribution);
         let packages = own.or_else(|| needs.packages.get("any"));
         let packages = packages.filter(|_| is_package_wanted).cloned();
         packages
             .into_iter()
+            .chain(alone.into_iter().cloned())
             .chain(original)
             .collect::<Vec<String>>()
             .join("; ")
@@ -415,7 +421,7 @@ mod tests {
         let remedy = |set: &str| {
             format!(
                 "build https://example.org/thing at v1 as its own documentation says, and lay its programs in \
-                 $PRONY_ORIGINALS/thing{set} (subjects/CONTRACT.md, Originals)"
+                 $PRONY_ORIGINALS/thing{set} (`prony docs contract`, Originals)"
             )
         };
         let unset = (
@@ -523,5 +529,44 @@ mod tests {
         facts.distribution = "debian".into();
         assert_eq!(facts.remedy(&needs), "apt");
         assert_eq!(facts.remedy(&Needs::default()), "");
+    }
+
+    #[test]
+    fn cargo_was_answered_with_the_package_of_a_compiler_for_c() {
+        let subjects = prony_testkit::root().join("subjects");
+        let mut seen = 0;
+        for (id, folder) in crate::subject::folders(&subjects)
+            .into_iter()
+            .map(|id| (id.clone(), subjects.join(id)))
+        {
+            let needs = Subject::load(&folder).unwrap().needs;
+            let remedy_of = |missing: &str| {
+                let there = needs.commands.iter().filter(|command| *command != missing);
+                let facts = Facts {
+                    distribution: "debian".to_owned(),
+                    commands: there.cloned().collect(),
+                    files: needs.files.iter().cloned().collect(),
+                    ..Facts::default()
+                };
+                facts.remedy(&needs)
+            };
+            let others = needs.commands.iter().filter(|command| *command != "cargo");
+            if others.clone().count() < needs.commands.len() {
+                let remedy = remedy_of("cargo");
+                assert!(
+                    remedy.starts_with("curl ") && !remedy.contains("apt-get"),
+                    "{id}: {remedy}"
+                );
+                for other in others {
+                    let remedy = remedy_of(other);
+                    assert!(
+                        remedy.starts_with("apt-get ") && !remedy.contains("rustup"),
+                        "{id} without {other}: {remedy}"
+                    );
+                }
+                seen += 1;
+            }
+        }
+        assert!(seen > 8, "{seen}");
     }
 }

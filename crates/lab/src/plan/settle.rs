@@ -107,13 +107,32 @@ pub(super) fn finish(plan: &mut Plan) {
         plan.reference = Some(reference);
         return;
     }
-    let why = match plan.not_run.iter().any(|gone| gone.what == reference) {
-        true => "is not run",
-        false => "is not among the selected cells",
+    let (why, change) = match plan.not_run.iter().any(|gone| gone.what == reference) {
+        true => ("is not run", other_reference(plan)),
+        false => ("is not among the selected cells", None),
     };
     plan.notes.push(format!(
-        "the reference {reference} {why}: there are no ratios, and nothing takes its place"
+        "the reference {reference} {why}: no ratios are made{}",
+        change.unwrap_or_default()
     ));
+}
+
+/// Which subject could be the reference: the first one of those with the most cells, those without settings of their own before
+/// others. `None`: it would have nothing beside it.
+fn other_reference(plan: &Plan) -> Option<String> {
+    let counts = |subject: &PlannedSubject| {
+        let own = plan.cells.iter().filter(|cell| cell.subject == subject.id);
+        let plain = own.clone().filter(|cell| cell.settings.is_empty());
+        (plain.count(), own.count())
+    };
+    let others = plan.subjects.iter().filter(|s| s.copy_of.is_none());
+    let other = others.rev().max_by_key(|subject| counts(subject))?;
+    (counts(other).1 < plan.cells.len()).then(|| {
+        format!(
+            "; to have {0} as the reference, set `reference = \"{0}\"` in [run] of the experiment",
+            other.id
+        )
+    })
 }
 
 /// For each block the cells, from 0, in the order in which they are run.

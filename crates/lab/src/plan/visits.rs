@@ -148,10 +148,10 @@ pub fn lines(plan: &Plan) -> Vec<String> {
     };
     let visited = plan.cells.len() - visits.fresh.len();
     let mut lines = vec![match visited {
-        0 => "no cell can be visited in turns".to_owned(),
+        0 => "nothing can be visited in turns".to_owned(),
         _ => format!(
             "{} visited in turns of {} (after a lead-in of {}), {} in each block, with the others stopped",
-            counted(visited, "cell"),
+            counted(visited, "combination"),
             Nanos(visits.length_ns),
             Nanos(visits.lead_in_ns),
             count(visits, Nanos(plan.duration_ns)),

@@ -20,7 +20,7 @@ pub struct Needs {
     pub files: Vec<String>,
     /// The repository of what is below `{originals}`, and at which revision; `None`: nothing is needed there.
     pub original: Option<Repository>,
-    /// Commands that would change it, by distribution: `debian`, `any`.
+    /// Commands that would change it, by distribution (`debian`, `any`), and that which brings `cargo` alone.
     pub packages: BTreeMap<String, String>,
     /// Where or for which version they work; free text, may be empty.
     pub when: String,
@@ -51,7 +51,7 @@ pub(super) fn read(table: &mut Fields<'_, '_>, p: &mut Problems) -> Needs {
     }
     let mut when = table.text("when", p);
     if let Some(mut listed) = table.table("packages", "packages = {…}", p) {
-        for key in ["debian", "any"] {
+        for key in ["debian", "any", "cargo"] {
             let command = listed.text(key, p);
             let command = command.map(|command| (key.to_owned(), command.into_inner()));
             needs.packages.extend(command);

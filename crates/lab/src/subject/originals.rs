@@ -77,7 +77,7 @@ pub(crate) fn remedy(original: &Repository, is_folder_named: bool) -> String {
     };
     format!(
         "build {} at {revision} as its own documentation says, and lay its programs in $PRONY_ORIGINALS/{}{set} \
-         (subjects/CONTRACT.md, Originals)",
+         (`prony docs contract`, Originals)",
         original.git,
         original.name()
     )
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(
             super::remedy(&original, false),
             "build https://example.org/a/thing.git at v1 as its own documentation says, and lay its programs in \
-             $PRONY_ORIGINALS/thing, with PRONY_ORIGINALS exported (subjects/CONTRACT.md, Originals)"
+             $PRONY_ORIGINALS/thing, with PRONY_ORIGINALS exported (`prony docs contract`, Originals)"
         );
         assert!(read.repositories.is_empty() && read.build.is_none());
     }

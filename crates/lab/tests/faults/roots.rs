@@ -154,6 +154,7 @@ fn built(fixture: &Fixture, subject: &Subject, isolation: Isolation) -> Result<R
         prony: &own,
         kept: prony_lab::build::KEPT,
         cancel: &AtomicBool::new(false),
+        only_kept: false,
     };
     match build(subject, &context, &launcher) {
         BuildOutcome::Ready(ready) => Ok(ready),

@@ -7,7 +7,6 @@ use prony_record::{LatencyNs, ProgramReport, Trial};
 use prony_stats::{Share, Tail};
 
 use crate::figures::{CellFigures, Figure};
-use crate::settings::is_usual;
 
 /// Fills in what a client has in common with a server and says in its own way: latency, CPU time an
 /// answer, counts.
@@ -15,8 +14,6 @@ pub fn complete(case: &Case<'_>, cell: &mut CellFigures) {
     if !case.is_client() {
         return;
     }
-    // What the reference is with other settings is compared with what it is with the first ones.
-    cell.is_reference &= is_usual(case.records.plan, &case.cell.settings);
     let runs: Vec<(&Trial, &ProgramReport)> = case.runs().collect();
     let latencies = || runs.iter().filter_map(|(trial, _)| client::latency(trial));
     for (name, of) in QUANTILES {

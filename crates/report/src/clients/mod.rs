@@ -9,7 +9,6 @@
 //! Not for: the numbers that all kinds of subjects share (rate, ratio, memory), which are in
 //! `crate::figures`.
 
-pub mod answer;
 pub mod complete;
 mod downloads;
 pub mod figures;
@@ -20,8 +19,11 @@ pub mod steps;
 mod tables;
 pub mod words;
 
+use prony_findings::Code;
+
 use self::steps::Step;
 use crate::Run;
+use crate::answer::ranking::{BY_RATE, By, RankedQuestion};
 use crate::figures::{CellFigures, measured};
 use crate::lists::most;
 use crate::notes::Notes;
@@ -32,6 +34,67 @@ pub use sections::sections;
 
 /// What the sections are made from; its own is what more connections and threads bring.
 type Context<'a> = part::Context<'a, &'a [Step]>;
+
+/// Who gets the most of each row: of many rows the first, the middle and the last.
+pub fn questions<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<RankedQuestion<'a>> {
+    let sections = sections(run, cells);
+    let several = sections.len() > 1;
+    let titles = sections
+        .iter()
+        .flat_map(Section::pictured)
+        .map(|(title, _)| title);
+    let titles: Vec<String> = titles.collect();
+    // What is the same in all rows tells none of them from another.
+    let own_parts = |title: &str| {
+        let is_own = |part: &&str| {
+            !titles
+                .iter()
+                .all(|other| other.split(", ").any(|of| of == *part))
+        };
+        title
+            .split(", ")
+            .filter(is_own)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let name = |section: &Section<'_>, row: &str| match (several, own_parts(row).as_str()) {
+        (false, "") => row.to_owned(),
+        (false, own) => own.to_owned(),
+        (true, "") => section.title.clone(),
+        (true, own) => format!("{}: {own}", section.title),
+    };
+    let of_section = |section: Section<'a>| {
+        let by = match section.is_downloads() {
+            true => By {
+                heading: "MiB/s",
+                path: "client.bytes_per_s.median",
+                figure: |cell| cell.client.as_ref()?.bytes_per_s,
+                show: downloads::mib,
+                bound: Code::P020,
+                ..BY_RATE
+            },
+            false => By {
+                bound: Code::P020,
+                ..BY_RATE
+            },
+        };
+        let question = |(title, cells): (String, Vec<&'a CellFigures>)| RankedQuestion {
+            title: name(&section, &title),
+            by,
+            subjects: cells
+                .into_iter()
+                .map(|c| (section.label_of(run, c), c))
+                .collect(),
+            without: None,
+        };
+        section
+            .pictured()
+            .into_iter()
+            .map(question)
+            .collect::<Vec<_>>()
+    };
+    sections.into_iter().flat_map(of_section).collect()
+}
 
 /// A picture of the row with the most figures, the first of equals; there is none of latencies.
 pub fn alone(run: &Run, cells: &[CellFigures], plot: Plot) -> Option<Picture> {

@@ -180,10 +180,10 @@ pub fn rest(row: &RowKey<'_>, what: &str) -> String {
     kept.collect::<Vec<_>>().join(", ")
 }
 
-/// `1.49 ×, 49 % more`, `0.80 ×, 20 % less`; over 10 the factor alone says it.
+/// `1.49 ×, 49 % more`, `0.80 ×, 20 % less`; over 10 and under a hundredth the factor alone says it.
 pub fn more(ratio: f64) -> String {
     let factor = format!("{} ×", numbers::ratio(ratio));
-    if !ratio.is_finite() || ratio >= 10.0 {
+    if !(0.01..10.0).contains(&ratio) {
         return factor;
     }
     let percents = (ratio - 1.0) * 100.0;
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_ratio_says_how_much_more_or_less_it_is() {
-        let said = [1.4917, 0.8, 1.0, 1.034, 0.9655, 12.34, 0.043].map(more);
+        let said = [1.4917, 0.8, 1.0, 1.034, 0.9655, 12.34, 0.043, 0.00211].map(more);
         assert_eq!(
             said,
             [
@@ -268,6 +268,7 @@ mod tests {
                 "0.97 ×, 3.4 % less",
                 "12.34 ×",
                 "0.0430 ×, 96 % less",
+                "0.00211 ×",
             ]
         );
         assert_eq!(more(f64::NAN), "– ×");

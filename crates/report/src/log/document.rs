@@ -16,7 +16,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::page;
+use crate::lists::distinct;
 
 /// The region that stands first, and lists all entries.
 pub const OVERVIEW: &str = "overview";
@@ -64,13 +64,15 @@ impl fmt::Display for Damaged {
 
 impl std::error::Error for Damaged {}
 
-/// A piece of a document.
+/// A region as it is in a document, with the author's prose before it.
 #[derive(Debug, PartialEq)]
-enum DocumentPart<'a> {
-    /// The author's.
-    Prose(&'a str),
-    /// A region: its name, the marker lines as they are, what is between.
-    Region(&'a str, &'a str, &'a str, &'a str),
+struct DocumentRegion<'a> {
+    prose: &'a str,
+    id: &'a str,
+    /// The marker lines as they are, and what is between.
+    begin: &'a str,
+    old: &'a str,
+    end: &'a str,
 }
 
 enum Marker<'a> {
@@ -82,49 +84,32 @@ enum Marker<'a> {
 /// Brings `document` up to date with `regions`: those that are there are replaced, entries that have not been
 /// written before are appended in the order given (newest last), everything else stays as it is.
 pub fn written(document: &str, regions: &[Region]) -> Result<Written, Damaged> {
-    let pieces = pieces(document)?;
-    let present: BTreeSet<&str> = pieces.iter().filter_map(DocumentPart::id).collect();
-    let (known, has_overview) = known(&pieces);
-    let entries = in_order(regions);
-    let mut seen = sorted_out(regions, &entries, &present, has_overview.then_some(&known));
-    let listed: BTreeSet<&str> = known
-        .iter()
-        .copied()
-        .chain(entries.iter().copied())
+    let (pieces, rest) = parsed(document)?;
+    let present: BTreeSet<&str> = pieces.iter().map(|piece| piece.id).collect();
+    let known = known(&pieces);
+    let entries = distinct(regions.iter().filter_map(|region| region.entry.as_deref()));
+    let mut seen = sorted_out(regions, &entries, &present, known.as_ref());
+    let mut listed = known.unwrap_or_default();
+    listed.extend(entries);
+    let texts = regions.iter();
+    let texts: BTreeMap<&str, String> = texts
+        .map(|region| (&*region.id, body(region, &listed)))
         .collect();
-    let texts: BTreeMap<&str, String> = regions
-        .iter()
-        .map(|region| {
-            let kept = with_rows_kept(region, &pieces, regions);
-            (region.id.as_str(), body(&kept, &listed))
-        })
-        .collect();
-    let newline = if document.contains("\r\n") {
-        "\r\n"
-    } else {
-        "\n"
+    let newline = match document.contains("\r\n") {
+        true => "\r\n",
+        false => "\n",
     };
     let mut text = String::with_capacity(document.len() * 2);
     for piece in &pieces {
-        match piece {
-            DocumentPart::Prose(prose) => text.push_str(prose),
-            DocumentPart::Region(id, begin, old, end) => {
-                text.push_str(begin);
-                match texts.get(id) {
-                    Some(new) => {
-                        let new = new.replace('\n', newline);
-                        if new != *old {
-                            seen.replaced.push((*id).to_owned());
-                        }
-                        text.push_str(&new);
-                    }
-                    // Of an entry that the history does not have: it is left as it is.
-                    None => text.push_str(old),
-                }
-                text.push_str(end);
-            }
+        let new = texts.get(piece.id).map(|new| new.replace('\n', newline));
+        if new.as_ref().is_some_and(|new| new != piece.old) {
+            seen.replaced.push(piece.id.to_owned());
         }
+        // That of an entry that the history does not have is left as it is.
+        let new = new.as_deref().unwrap_or(piece.old);
+        text.extend([piece.prose, piece.begin, new, piece.end]);
     }
+    text.push_str(rest);
     let appended = regions.iter().filter(|region| match &region.entry {
         Some(entry) => seen.added.contains(entry),
         // A document without any region has not been written before.
@@ -156,52 +141,13 @@ fn sorted_out(
             Some(known) => known.contains(*entry),
             None => newest.is_some_and(|newest| index < newest),
         };
-        if is_present(entry) {
-            continue;
+        match (is_present(entry), before) {
+            (true, _) => {}
+            (false, true) => seen.left_out.push((*entry).to_owned()),
+            (false, false) => seen.added.push((*entry).to_owned()),
         }
-        let list = if before {
-            &mut seen.left_out
-        } else {
-            &mut seen.added
-        };
-        list.push((*entry).to_owned());
     }
     seen
-}
-
-/// The entries of `regions`, each once.
-fn in_order(regions: &[Region]) -> Vec<&str> {
-    let mut entries: Vec<&str> = Vec::new();
-    for entry in regions.iter().filter_map(|region| region.entry.as_deref()) {
-        if !entries.contains(&entry) {
-            entries.push(entry);
-        }
-    }
-    entries
-}
-
-/// The overview with the rows of entries that stand in the document and are known nowhere else; other regions as they are.
-fn with_rows_kept(region: &Region, pieces: &[DocumentPart<'_>], regions: &[Region]) -> Region {
-    let old = pieces.iter().find_map(|piece| match piece {
-        DocumentPart::Region(OVERVIEW, _, old, _) if region.entry.is_none() => Some(*old),
-        _ => None,
-    });
-    let Some(old) = old else {
-        return region.clone();
-    };
-    let is_known = |id: &str| regions.iter().any(|region| region.id == id);
-    let headings = pieces.iter().filter_map(|piece| match piece {
-        DocumentPart::Region(id, _, text, _) if !is_known(id) => {
-            let mut headings = text.lines().filter_map(|line| line.strip_prefix("## "));
-            headings.next()
-        }
-        _ => None,
-    });
-    let headings: Vec<&str> = headings.map(str::trim_end).collect();
-    Region {
-        text: page::with_rows_kept(&region.text, old, &headings),
-        ..region.clone()
-    }
 }
 
 /// What stands between the markers: the text, and in the overview the entries that have been written.
@@ -220,39 +166,25 @@ fn harmless(text: &str) -> String {
 }
 
 fn append(text: &mut String, region: &Region, body: &str, newline: &str) {
-    if !text.is_empty() {
-        if !text.ends_with('\n') {
-            text.push_str(newline);
-        }
-        if !text.ends_with(&format!("{newline}{newline}")) {
-            text.push_str(newline);
-        }
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push_str(newline);
+    }
+    if !text.is_empty() && !text.ends_with(&newline.repeat(2)) {
+        text.push_str(newline);
     }
     let id = &region.id;
     let block = format!("{OPEN}begin {id}{CLOSE}\n{body}{OPEN}end {id}{CLOSE}\n");
     text.push_str(&block.replace('\n', newline));
 }
 
-impl<'a> DocumentPart<'a> {
-    fn id(&self) -> Option<&'a str> {
-        match self {
-            DocumentPart::Prose(_) => None,
-            DocumentPart::Region(id, ..) => Some(id),
-        }
-    }
-}
-
-/// The entries that the overview lists as written, and whether it is there.
-fn known<'a>(pieces: &[DocumentPart<'a>]) -> (BTreeSet<&'a str>, bool) {
-    let overview = pieces.iter().find(|piece| piece.id() == Some(OVERVIEW));
-    let Some(DocumentPart::Region(_, _, text, _)) = overview else {
-        return (BTreeSet::new(), false);
-    };
-    let ids = text.lines().filter_map(|line| match marker(line) {
+/// The entries that the overview lists as written; `None` where it is not there.
+fn known<'a>(pieces: &[DocumentRegion<'a>]) -> Option<BTreeSet<&'a str>> {
+    let overview = pieces.iter().find(|piece| piece.id == OVERVIEW)?;
+    let ids = overview.old.lines().filter_map(|line| match marker(line) {
         Some(Ok(Marker::Known(ids))) => Some(ids.split_ascii_whitespace()),
         _ => None,
     });
-    (ids.flatten().collect(), true)
+    Some(ids.flatten().collect())
 }
 
 /// `None`: no marker. An error: meant as one, and none.
@@ -289,7 +221,8 @@ struct Open<'a> {
     after: usize,
 }
 
-fn pieces(document: &str) -> Result<Vec<DocumentPart<'_>>, Damaged> {
+/// The regions of a document, and the prose behind the last.
+fn parsed(document: &str) -> Result<(Vec<DocumentRegion<'_>>, &str), Damaged> {
     let mut pieces = Vec::new();
     let mut lines_of: BTreeMap<&str, usize> = BTreeMap::new();
     let mut open: Option<Open<'_>> = None;
@@ -327,9 +260,13 @@ fn pieces(document: &str) -> Result<Vec<DocumentPart<'_>>, Damaged> {
                 )));
             }
             (Some(Ok(Marker::End(id))), Some(of)) if of.id == id => {
-                pieces.push(DocumentPart::Prose(&document[prose..of.from]));
-                let (begin, old) = (&document[of.from..of.after], &document[of.after..from]);
-                pieces.push(DocumentPart::Region(id, begin, old, &document[from..at]));
+                pieces.push(DocumentRegion {
+                    prose: &document[prose..of.from],
+                    id,
+                    begin: &document[of.from..of.after],
+                    old: &document[of.after..from],
+                    end: &document[from..at],
+                });
                 prose = at;
             }
             (Some(Ok(Marker::End(id))), Some(of)) => {
@@ -345,17 +282,12 @@ fn pieces(document: &str) -> Result<Vec<DocumentPart<'_>>, Damaged> {
             }
         }
     }
-    if let Some(of) = open {
-        return Err(Damaged {
-            line: of.line,
-            what: format!(
-                "`{}` begins here and does not end: put `{OPEN}end {}{CLOSE}` after it",
-                of.id, of.id
-            ),
-        });
+    if let Some(Open { id, line, .. }) = open {
+        let mend = format!("put `{OPEN}end {id}{CLOSE}` after it");
+        let what = format!("`{id}` begins here and does not end: {mend}");
+        return Err(Damaged { line, what });
     }
-    pieces.push(DocumentPart::Prose(&document[prose..]));
-    Ok(pieces)
+    Ok((pieces, &document[prose..]))
 }
 
 #[cfg(test)]

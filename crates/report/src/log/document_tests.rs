@@ -1,5 +1,6 @@
 use proptest::prelude::*;
 
+use super::super::page;
 use super::*;
 
 fn region(id: &str, text: &str) -> Region {
@@ -214,62 +215,49 @@ fn an_entry_that_only_the_document_knows_keeps_its_row_in_the_overview() {
         id: format!("2026-03-0{day}-0000-a-b"),
         run: "a|b".to_owned(),
         started_unix_ms: (20_512 + day) * 86_400_000,
-        settings: vec![super::super::entry::Pair {
-            name: "measured window".to_owned(),
-            value: format!("{day} s"),
-        }],
+        prony: format!("day {day}"),
+        code: Some(prony_record::CodeState {
+            commit: format!("{day}{day}"),
+            subject: format!("of day {day}"),
+            ..Default::default()
+        }),
         answer: vec![format!("it is day {day}")],
         ..Default::default()
     };
-    let of = |days: &[u64]| {
+    let write = |document: &str, days: &[u64]| {
         let entries: Vec<_> = days.iter().map(|day| entry(*day)).collect();
-        page::regions(&super::super::history::history(&entries), "log")
+        let history = super::super::history::history(&entries);
+        written(document, &page::regions(&history, "log", document)).unwrap()
     };
-    let first = written("", &of(&[1, 2])).unwrap().text;
-    let second = written(&first, &of(&[2, 3])).unwrap();
+    let first = write("", &[1, 2]).text;
+    let second = write(&first, &[2, 3]);
     assert_eq!(second.added, [entry(3).id]);
+    let second = second.text;
     let rows = |text: &str| -> Vec<String> {
         let rows = text.lines().filter(|line| line.starts_with("| ["));
-        rows.map(|row| row.split(" | ").nth(2).unwrap().trim().to_owned())
+        rows.map(|row| row.split(" | ").nth(1).unwrap().trim().to_owned())
             .collect()
     };
-    let days = [" blocks of 1 s", " blocks of 2 s", " blocks of 3 s"].map(str::trim);
-    assert_eq!(rows(&second.text), days, "{}", second.text);
-    let answer = second
-        .text
-        .find("- it is day 3\n")
-        .expect("the newest answer");
-    assert!(answer < second.text.find("3 entries").expect("how many"));
-    assert!(!second.text.contains("it is day 2"), "{}", second.text);
-    assert!(second.text.contains("3 entries, newest last."));
-    assert!(
-        second
-            .text
-            .contains("One entry is known to this document alone")
-    );
-    assert!(second.text.contains("Change points are looked for"));
+    let days = [1, 2, 3].map(|day| format!("of day {day}"));
+    assert_eq!(rows(&second), days, "{second}");
+    assert!(second.contains("| [2026-03-01 00:00 UTC: a\\|b](#2026-03-01-0000-utc-ab) "));
+    let answer = second.find("- it is day 3\n").expect("the newest answer");
+    assert!(answer < second.find("3 entries, newest last.").expect("how many"));
+    assert!(!second.contains("it is day 2"), "{second}");
+    assert!(second.contains("Change points are looked for"));
     // As often as it is written, whichever way its lines end.
-    assert_eq!(
-        written(&second.text, &of(&[2, 3])).unwrap().text,
-        second.text
-    );
-    let other = second.text.replace('\n', "\r\n");
-    assert_eq!(written(&other, &of(&[2, 3])).unwrap().text, other);
-    let none = written(&second.text, &of(&[])).unwrap().text;
+    assert_eq!(write(&second, &[2, 3]).text, second);
+    let other = second.replace('\n', "\r\n");
+    assert_eq!(write(&other, &[2, 3]).text, other);
+    let none = write(&second, &[]).text;
     assert_eq!(rows(&none), days, "{none}");
-    // Overviews of before had a column with the verdict.
-    let of_before = second.text.replace(
-        "no git | blocks of 1 s |",
-        "no git | blocks of 1 s | valid |",
-    );
-    assert_ne!(of_before, second.text);
-    let now = written(&of_before, &of(&[2, 3])).unwrap().text;
-    assert_eq!(now, second.text);
+    // Overviews of before had further columns.
+    let of_before = second.replace("of day 1     |", "of day 1 | 6 blocks of 1 s | valid |");
+    assert_eq!(write(&of_before, &[2, 3]).text, second);
     // What the author takes out is out.
-    let begin = second.text.find("<!-- prony:begin 2026-03-01").unwrap();
-    let end = second.text.find("<!-- prony:begin 2026-03-02").unwrap();
-    let without = format!("{}{}", &second.text[..begin], &second.text[end..]);
-    let third = written(&without, &of(&[2, 3])).unwrap().text;
+    let begin = second.find("<!-- prony:begin 2026-03-01").unwrap();
+    let end = second.find("<!-- prony:begin 2026-03-02").unwrap();
+    let without = format!("{}{}", &second[..begin], &second[end..]);
+    let third = write(&without, &[2, 3]).text;
     assert_eq!(rows(&third), days[1..], "{third}");
-    assert!(!third.contains("document alone"), "{third}");
 }

@@ -5,28 +5,23 @@
 use std::collections::BTreeMap;
 
 use prony_findings::{Case, Code, Records};
-use prony_record::{
-    CodeState, Environment, LatencyNs, Plan, PlannedSource, PlannedSubject, Source, Trial,
-};
+use prony_record::{CodeState, Environment, Plan, PlannedSource, PlannedSubject, Source, Trial};
 use prony_stats::quantile;
 use serde::{Deserialize, Serialize};
 
-use super::bars::{Bars, bars};
-use super::sections;
 use crate::Run;
 use crate::figure::merged;
 use crate::figures::CellFigures;
-use crate::notes::Notes;
+use crate::lists::distinct;
+use crate::notes::Note;
 use crate::numbers;
 use crate::part::median;
-use crate::plots::Plot;
-use crate::render;
-use crate::sections::cores;
+use crate::sent::sent;
 use crate::table::{absence, verdict_word};
 use crate::view::{self, ComputedRun, View};
 
 /// Version of what is kept; entries of another are made again from their run directories.
-pub const ENTRY_SCHEMA: u32 = 1;
+pub const ENTRY_SCHEMA: u32 = 2;
 /// Percentiles of the distribution that is kept, as hey prints them, and p99.9.
 const PERCENTS: [f64; 8] = [10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9];
 /// Digits of a commit and of a digest that are shown.
@@ -44,6 +39,7 @@ const COUNTERS: [(&str, &str); 7] = [
 
 /// A name and its value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Pair {
     /// What it is.
     pub name: String,
@@ -51,19 +47,9 @@ pub struct Pair {
     pub value: String,
 }
 
-/// A picture of a run, as a log keeps it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Drawn {
-    /// What its file is called, without its ending.
-    pub name: String,
-    /// What it shows.
-    pub title: String,
-    /// SVG that needs nothing else.
-    pub svg: String,
-}
-
 /// One run, as a log keeps it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Entry {
     /// [`ENTRY_SCHEMA`]
     pub schema: u32,
@@ -73,7 +59,6 @@ pub struct Entry {
     pub run: String,
     /// Digest of the records that a run begins with, by which it is known wherever its directory is; empty
     /// where it was not kept.
-    #[serde(default)]
     pub digest: String,
     /// Start, milliseconds since the Unix epoch.
     pub started_unix_ms: u64,
@@ -82,22 +67,18 @@ pub struct Entry {
     /// Its question.
     pub question: String,
     /// The short answer of its document, a line each; empty in entries of before it was kept.
-    #[serde(default)]
     pub answer: Vec<String>,
-    /// Pictures of its figures; none in entries of before they were kept.
-    #[serde(default)]
-    pub pictures: Vec<Drawn>,
     /// `valid`, `bound` or `invalid` (`suspect` in runs of before).
     pub verdict: String,
     /// Whether its run directory is gone.
-    #[serde(default)]
     pub gone: bool,
     /// Whether trials that were planned are not there.
     pub unfinished: bool,
     /// State of the code around the experiment.
     pub code: Option<CodeState>,
+    /// The commits up to that of [`Entry::commit`], newest first, as far as they were kept.
+    pub commits: Vec<Commit>,
     /// The subject that was measured as it was at another revision of this code, where there is one; of several the newest.
-    #[serde(default)]
     pub revised: Option<Revised>,
     /// Version of Prony and its commit.
     pub prony: String,
@@ -119,8 +100,19 @@ pub struct Entry {
     pub not_run: Vec<(String, String, String)>,
 }
 
+/// A commit by the first line of its message.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Commit {
+    /// Its hash, in full.
+    pub commit: String,
+    /// The first line of its message.
+    pub subject: String,
+}
+
 /// A subject at another revision.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Revised {
     /// Its id.
     pub subject: String,
@@ -134,6 +126,7 @@ pub struct Revised {
 
 /// One workload of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Section {
     /// Name of the workload.
     pub workload: String,
@@ -149,6 +142,7 @@ pub struct Section {
 
 /// One cell of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct CellEntry {
     /// Its `id`.
     pub id: String,
@@ -179,12 +173,9 @@ pub struct CellEntry {
     /// Latency; `None` where none is known.
     pub latency: Option<Latency>,
     /// Longest that a connection took to be let in, nanoseconds; 0 where it is not known. No latency holds it.
-    #[serde(default)]
     pub connect_max_ns: u64,
     /// CPU time of the subject a request, nanoseconds.
     pub cpu_ns: Option<f64>,
-    /// Peak of the resident memory of its largest process.
-    pub memory_bytes: Option<f64>,
     /// Requests completed, all blocks.
     pub completed: u64,
     /// What went wrong, by kind, all blocks.
@@ -193,35 +184,25 @@ pub struct CellEntry {
     pub counters: BTreeMap<String, u64>,
     /// Whether only this trial's traffic is in these.
     pub own_counters: bool,
-    /// Of a client: requests in flight by Little's law.
-    pub in_flight: Option<f64>,
-    /// Of a client: how busy its core and that of its peer were; 1 is all the time.
-    pub busy: Option<(f64, f64)>,
-    /// Of a client: who was the limit.
-    pub limit: String,
 }
 
 /// Latency of a cell, all blocks; nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Latency {
-    /// Arithmetic mean over all requests.
-    pub mean: f64,
     /// Median of the blocks' medians.
     pub p50: Option<f64>,
-    /// Likewise.
-    pub p90: Option<f64>,
     /// Likewise.
     pub p99: Option<f64>,
     /// Largest.
     pub max: u64,
     /// Percentiles over all requests of all blocks, with their per cent.
     pub percentiles: Vec<(f64, u64)>,
-    /// The distribution over all requests of all blocks.
-    pub bars: Option<Bars>,
 }
 
 /// A finding, over all cells of which it says the same.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Found {
     /// Its code.
     pub code: String,
@@ -229,14 +210,8 @@ pub struct Found {
     pub title: String,
     /// `note`, `bound` or `invalid`.
     pub severity: String,
-    /// What follows.
-    pub meaning: String,
     /// Cells in which it was seen.
     pub count: usize,
-    /// The same in words, by workload: `11 bytes (granian 1, 5; gunicorn 50)`.
-    pub places: Vec<String>,
-    /// What was seen in the first of them.
-    pub evidence: Vec<String>,
 }
 
 impl Entry {
@@ -250,42 +225,33 @@ impl Entry {
             commit => format!(" ({commit})"),
         };
         let planned: usize = run.plan.order.iter().map(Vec::len).sum();
-        let done: usize = run
-            .plan
-            .cells
-            .iter()
-            .map(|cell| records.trials(&cell.id).len())
-            .sum();
+        let done = run.plan.cells.iter();
+        let done: usize = done.map(|cell| records.trials(&cell.id).len()).sum();
+        let not_run = computed.view.not_run.iter();
+        let not_run = not_run.map(|not| (not.what.clone(), not.reason.clone(), not.remedy.clone()));
         let failed = |cell: &CellFigures| !cell.trials.failed.is_empty();
         Entry {
             schema: ENTRY_SCHEMA,
             id: id(environment.started_unix_ms, name),
             run: name.to_owned(),
-            digest: String::new(),
             started_unix_ms: environment.started_unix_ms,
             title: run.plan.title.0.clone(),
             question: run.plan.question.0.clone(),
-            answer: render::answer_lines(&computed.view),
-            pictures: drawn(run, &computed.view),
+            answer: computed.view.answer.sentences().cloned().collect(),
             verdict: verdict_word(computed.view.verdict).to_owned(),
-            gone: false,
             unfinished: done < planned && !computed.cells.iter().any(failed),
             code: environment.code.clone(),
             revised: revised(&run.plan),
             prony: format!("{}{commit}", environment.prony_version),
             subjects: subjects(&run.plan),
             settings: settings(&run.plan),
-            machine: machine(environment),
+            machine: machine(&computed.view),
             environment: place(environment),
             command: crate::sections::repeat(run).command,
             sections: sections(run, &records, &computed),
-            findings: found(&computed, &records),
-            not_run: computed
-                .view
-                .not_run
-                .iter()
-                .map(|not| (not.what.clone(), not.reason.clone(), not.remedy.clone()))
-                .collect(),
+            findings: found(&computed),
+            not_run: not_run.collect(),
+            ..Entry::default()
         }
     }
 
@@ -296,56 +262,29 @@ impl Entry {
         revised.map_or(self.started_unix_ms, |revised| revised.committed_unix_ms)
     }
 
+    /// The commit that its figures are of: of the revision that was measured, or else of the code around the experiment.
+    pub fn commit(&self) -> &str {
+        let of_code = self.code.as_ref().map(|code| &*code.commit);
+        let of_revision = self.revised.as_ref().map(|revised| &*revised.commit);
+        of_revision.or(of_code).unwrap_or_default()
+    }
+
     /// Every cell of every workload.
     pub fn cells(&self) -> impl Iterator<Item = &CellEntry> {
         self.sections.iter().flat_map(|section| &section.cells)
     }
 }
 
-/// Pictures of an entry.
-const PICTURES_MAX: usize = 3;
-
-/// The pictures of the group with the most figures; where it has fewer than two, the first ones of the document.
-fn drawn(run: &Run, view: &View) -> Vec<Drawn> {
-    let alone = Plot::ALL.iter().filter_map(|plot| {
-        let (title, svg) = render::alone(run, *plot)?;
-        let name = plot.name().to_owned();
-        Some(Drawn { name, title, svg })
-    });
-    let alone: Vec<Drawn> = alone.collect();
-    if alone.len() >= 2 {
-        return alone;
-    }
-    let all = render::drawn(view).take(PICTURES_MAX).zip(1..);
-    all.map(|((_, title, svg), number): (_, u32)| Drawn {
-        name: format!("picture-{number}"),
-        title,
-        svg,
-    })
-    .collect()
-}
-
 /// `2026-11-22-0301-nibiru-001`, of what a marker may hold.
 fn id(started_unix_ms: u64, name: &str) -> String {
     let moment = numbers::moment(started_unix_ms);
-    let date: String = moment
-        .trim_end_matches(" UTC")
-        .chars()
-        .filter_map(|c| match c {
-            ' ' => Some('-'),
-            ':' => None,
-            c => Some(c),
-        })
-        .collect();
-    let plain = |c: char| {
-        if c.is_ascii_alphanumeric() || "._-".contains(c) {
-            c
-        } else {
-            '-'
-        }
+    let date = moment.trim_end_matches(" UTC").replace(' ', "-");
+    let plain = |c: char| match c.is_ascii_alphanumeric() || "._-".contains(c) {
+        true => c,
+        false => '-',
     };
     let name: String = name.chars().map(plain).collect();
-    format!("{date}-{name}")
+    format!("{}-{name}", date.replace(':', ""))
 }
 
 /// The first digits of a commit or a digest.
@@ -368,98 +307,57 @@ fn revised(plan: &Plan) -> Option<Revised> {
     all.max_by_key(|revised| revised.committed_unix_ms)
 }
 
+/// Each subject's version, and what else tells its states apart.
 fn subjects(plan: &Plan) -> Vec<Pair> {
-    let all = plan.subjects.iter().chain(&plan.peers);
-    let pair = |s: &PlannedSubject| Pair {
-        name: s.id.clone(),
-        value: match (s.version.as_str(), digits(&s.build_key)) {
-            ("", "") => "version not told".to_owned(),
-            ("", build) => format!("build {build}"),
-            (version, _) => version.to_owned(),
-        },
+    let pairs = |s: &PlannedSubject| {
+        let build = [&s.build_key, &s.files_sha256]
+            .map(|of| digits(of))
+            .join(" ");
+        let version = match (s.version.as_str(), build.trim()) {
+            ("", "") => "version not told",
+            (version, _) => version,
+        };
+        [
+            pair(&s.id, version),
+            pair(&format!("{}, build", s.id), build.trim()),
+        ]
     };
-    all.map(pair).collect()
+    let all = plan.subjects.iter().chain(&plan.peers).flat_map(pairs);
+    all.filter(|pair| !pair.value.is_empty()).collect()
 }
 
 fn settings(plan: &Plan) -> Vec<Pair> {
-    let mut pairs = vec![
-        ("blocks", plan.blocks.to_string()),
-        ("measured window", numbers::duration(plan.duration_ns)),
-        ("warm-up", numbers::duration(plan.warmup_ns)),
-        ("cores of the subject", cores(&plan.cores.subject)),
-        ("cores of the generator", cores(&plan.cores.generator)),
-        ("seed", plan.seed.to_string()),
+    let quick = plan.quick.then(|| pair("--quick", "(a short look)"));
+    let others = [
+        pair("blocks", &plan.blocks.to_string()),
+        pair("measured window", &numbers::duration(plan.duration_ns)),
+        pair("warm-up", &numbers::duration(plan.warmup_ns)),
+        pair("seed", &plan.seed.to_string()),
     ];
-    if !plan.cores.lab.is_empty() {
-        let place = pairs.len() - 1;
-        pairs.insert(place, ("cores of the sampler", cores(&plan.cores.lab)));
-    }
-    if plan.quick {
-        pairs.insert(0, ("--quick", "(a short look)".to_owned()));
-    }
-    let pair = |(name, value): (&str, String)| Pair {
-        name: name.to_owned(),
-        value,
-    };
-    pairs.into_iter().map(pair).collect()
+    quick.into_iter().chain(others).collect()
 }
 
-fn machine(e: &Environment) -> Vec<Pair> {
-    let known = |number: u32| {
-        if number > 0 {
-            number.to_string()
-        } else {
-            String::new()
-        }
-    };
-    let memory = match e.memory_bytes {
-        0 => String::new(),
-        bytes => numbers::bytes(bytes as f64),
-    };
-    let told = [
-        ("processor", e.cpu_model.clone()),
-        ("processors", known(e.cpus)),
-        ("memory", memory),
-        ("kernel", e.kernel.clone()),
-        ("distribution", e.distribution.clone()),
-        ("virtualisation", e.virtualisation.clone()),
-    ];
-    let mut pairs: Vec<Pair> = told
-        .into_iter()
-        .filter(|(_, value)| !value.is_empty())
-        .map(|(name, value)| Pair {
-            name: name.to_owned(),
-            value,
-        })
-        .collect();
-    // What a queue of connections may hold belongs to the figures of one that overflows.
-    let of_queue = |name: &str| {
-        [
-            "net.core.somaxconn in trials",
-            "net.ipv4.tcp_max_syn_backlog in trials",
-            "trials are held apart by",
-        ]
-        .contains(&name)
-    };
-    pairs.extend(
-        e.facts
-            .iter()
-            .filter(|fact| of_queue(&fact.name))
-            .map(|fact| Pair {
-                name: fact.name.clone(),
-                value: fact.value.clone(),
-            }),
-    );
-    pairs
+/// What of the document's table of the machine figures may come from. What a queue of connections may hold belongs to those of one
+/// that overflows.
+fn machine(view: &View) -> Vec<Pair> {
+    let names = "processor/processors/memory/kernel/distribution/virtualisation/trials are held apart by/net.core.somaxconn/\
+                 net.ipv4.tcp_max_syn_backlog";
+    let is_named =
+        |name: &str| name.starts_with("cores of") || names.split('/').any(|own| own == name);
+    let facts = view.environment.iter().filter(|fact| is_named(&fact.name));
+    facts.map(|fact| pair(&fact.name, &fact.value)).collect()
+}
+
+fn pair(name: &str, value: &str) -> Pair {
+    let (name, value) = (name.to_owned(), value.to_owned());
+    Pair { name, value }
 }
 
 /// What must be equal of two machines for their figures to be compared.
 pub(crate) fn place(e: &Environment) -> String {
     const GIB: u64 = 1 << 30;
-    let held = e
-        .facts
-        .iter()
-        .find(|fact| fact.name == "trials are held apart by");
+    let mut facts = e.facts.iter();
+    let held = facts.find(|fact| fact.name == "trials are held apart by");
     // Another method measures something else; the first one is that of entries without a number.
     let method = match e.method {
         0 => String::new(),
@@ -483,65 +381,58 @@ pub(crate) fn place(e: &Environment) -> String {
 }
 
 fn sections(run: &Run, records: &Records<'_>, computed: &ComputedRun) -> Vec<Section> {
-    let mut sections: Vec<Section> = Vec::new();
-    for cell in &computed.cells {
-        let planned = run.plan.workloads.iter().find(|w| w.name == cell.workload);
-        let same = |section: &&mut Section| section.workload == cell.workload;
-        let kept = cell_entry(run, records, cell);
-        if let Some(section) = sections.iter_mut().find(same) {
-            section.cells.extend(kept);
-            continue;
+    let section = |workload: &str| {
+        let own = computed
+            .cells
+            .iter()
+            .filter(|cell| cell.workload == workload);
+        let first = own.clone().next();
+        let planned = run.plan.workloads.iter().find(|w| w.name == workload);
+        let kind = match first.map(|cell| (&cell.client, &cell.program)) {
+            Some((Some(_), _)) => "client",
+            Some((None, Some(_))) => "program",
+            _ => "server",
+        };
+        Section {
+            workload: workload.to_owned(),
+            title: planned.map_or(workload, |w| w.heading()).to_owned(),
+            // Programs and clients have titles that tell their work.
+            request: planned
+                .filter(|_| kind == "server")
+                .map_or_else(String::new, |w| sent(w, true)),
+            kind: kind.to_owned(),
+            cells: own
+                .filter_map(|cell| cell_entry(run, records, cell))
+                .collect(),
         }
-        sections.push(Section {
-            workload: cell.workload.clone(),
-            title: planned.map_or_else(|| cell.workload.clone(), |w| w.heading().to_owned()),
-            request: planned.map_or_else(String::new, sections::request),
-            kind: match (&cell.client, &cell.program) {
-                (Some(_), _) => "client",
-                (None, Some(_)) => "program",
-                (None, None) => "server",
-            }
-            .to_owned(),
-            cells: kept.into_iter().collect(),
-        });
-    }
-    sections
+    };
+    let workloads = distinct(computed.cells.iter().map(|cell| &*cell.workload));
+    workloads.into_iter().map(section).collect()
 }
 
 fn cell_entry(run: &Run, records: &Records<'_>, figures: &CellFigures) -> Option<CellEntry> {
     let cell = run.plan.cells.iter().find(|cell| cell.id == figures.cell)?;
     let case = records.case(cell);
     let client = figures.client.as_ref();
-    let unusable = figures.is_invalid()
-        || figures
-            .findings
-            .iter()
-            .any(|code| [Code::P001, Code::P020].contains(code));
+    let limited = [Code::P001, Code::P020];
+    let limited = figures.findings.iter().any(|code| limited.contains(code));
     let rates: Vec<f64> = case.rates().into_iter().map(|(_, rate)| rate).collect();
     let (counters, own_counters) = counters(&case);
-    let busy = client.and_then(|c| Some((c.busy_client?.median, c.busy_peer?.median)));
+    let connects = case
+        .measured()
+        .filter_map(|trial| Some(trial.load.as_ref()?.connect_ns.max));
     Some(CellEntry {
         id: cell.id.clone(),
-        label: match cell.rate_per_s {
-            Some(rate) => {
-                let what = match figures.users {
-                    Some(_) => "users",
-                    None => "requests",
-                };
-                let rate = numbers::rate(rate);
-                format!("{}, {rate} {what}/s asked for", figures.label)
-            }
-            None => figures.label.clone(),
+        label: match (cell.rate_per_s.map(numbers::rate), &figures.users) {
+            (Some(rate), Some(_)) => format!("{}, {rate} users/s asked for", figures.label),
+            (Some(rate), None) => format!("{}, {rate} requests/s asked for", figures.label),
+            (None, _) => figures.label.clone(),
         },
         connections: cell.connections,
         series: series(run, &case),
         state: state(run, &case),
         verdict: figures.verdict.map_or("", verdict_word).to_owned(),
-        codes: figures
-            .findings
-            .iter()
-            .map(|code| code.as_str().to_owned())
-            .collect(),
+        codes: figures.findings.iter().map(ToString::to_string).collect(),
         absent: match figures.rate_per_s {
             Some(_) => String::new(),
             None => absence(figures).to_owned(),
@@ -549,27 +440,14 @@ fn cell_entry(run: &Run, records: &Records<'_>, figures: &CellFigures) -> Option
         blocks: figures.trials.measured.len(),
         rate_per_s: median(figures.rate_per_s),
         ends: figures.rate_per_s.map(|f| (f.low, f.high)),
-        session: (!unusable)
-            .then(|| session(&rates, run.plan.blocks))
-            .flatten(),
-        latency: latency(run, &case, figures),
-        connect_max_ns: case
-            .measured()
-            .filter_map(|trial| Some(trial.load.as_ref()?.connect_ns.max))
-            .max()
-            .unwrap_or(0),
+        session: session(&rates, run.plan.blocks).filter(|_| !limited && !figures.is_invalid()),
+        latency: Some(latency(run, &case, figures)),
+        connect_max_ns: connects.max().unwrap_or(0),
         cpu_ns: median(figures.cpu_subject_ns()),
-        memory_bytes: median(figures.memory_peak_bytes()),
-        completed: match client {
-            Some(client) => client.counts.answered,
-            None => figures.completed,
-        },
+        completed: client.map_or(figures.completed, |client| client.counts.answered),
         errors: figures.errors_by_kind.clone(),
         counters,
         own_counters,
-        in_flight: client.and_then(|c| median(c.in_flight)),
-        busy,
-        limit: client.map_or("", |c| c.limit).to_owned(),
     })
 }
 
@@ -585,59 +463,27 @@ fn session(rates: &[f64], blocks: u32) -> Option<f64> {
 fn counters(case: &Case<'_>) -> (BTreeMap<String, u64>, bool) {
     let trials: Vec<&Trial> = case.complete().collect();
     let risen = |&(name, word): &(&str, &str)| {
-        let rise = trials
-            .iter()
-            .map(|trial| trial.kernel.rise(name))
-            .fold(0, u64::saturating_add);
+        let rise = trials.iter().map(|trial| trial.kernel.rise(name));
+        let rise = rise.fold(0, u64::saturating_add);
         (rise > 0).then(|| (word.to_owned(), rise))
     };
     let own = trials.iter().all(|trial| trial.kernel.own_namespace);
     (COUNTERS.iter().filter_map(risen).collect(), own)
 }
 
-fn latency(run: &Run, case: &Case<'_>, figures: &CellFigures) -> Option<Latency> {
-    let loads: Vec<_> = case
-        .measured()
-        .filter_map(|trial| trial.load.as_ref())
-        .collect();
-    let merged = merged(
-        case.measured()
-            .filter_map(|trial| run.histograms.get(trial.histogram.as_ref()?)),
-    );
-    let total: u64 = loads
-        .iter()
-        .map(|load| finite(&load.latency_ns))
-        .fold(0, u64::saturating_add);
-    let sum: f64 = loads
-        .iter()
-        .map(|load| load.latency_ns.mean * finite(&load.latency_ns) as f64)
-        .sum();
+fn latency(run: &Run, case: &Case<'_>, figures: &CellFigures) -> Latency {
+    let all = case.measured();
+    let merged = merged(all.filter_map(|trial| run.histograms.get(trial.histogram.as_ref()?)));
     let of = |name: &str| figures.latency_ns.get(name).map(|figure| figure.median);
-    let farthest = if figures.latency_max_ns.is_some() {
-        100.0
-    } else {
-        99.0
-    };
-    let told = PERCENTS.iter().filter(|percent| **percent <= farthest);
-    let percentile = |percent: &f64| Some((*percent, quantile(&merged, percent / 100.0)?.0));
-    let mean = match total {
-        0 => sections::mean_of_client(case)?,
-        total => sum / total as f64,
-    };
-    Some(Latency {
-        mean,
+    let told = PERCENTS.into_iter();
+    let told = told.filter(|percent| *percent <= 99.0 || figures.latency_max_ns.is_some());
+    let told = told.filter_map(|percent| Some((percent, quantile(&merged, percent / 100.0)?.0)));
+    Latency {
         p50: of("p50"),
-        p90: of("p90"),
         p99: of("p99"),
         max: figures.latency_max_ns.unwrap_or(0),
-        percentiles: told.filter_map(percentile).collect(),
-        bars: bars(&merged),
-    })
-}
-
-/// Values that a mean is of.
-fn finite(latency: &LatencyNs) -> u64 {
-    latency.count.saturating_sub(latency.infinite)
+        percentiles: told.collect(),
+    }
 }
 
 /// Everything in which the figures of two entries must be alike to be of the same thing.
@@ -712,30 +558,20 @@ fn made_of<'a>(subject: &'a PlannedSubject, e: &'a Environment) -> impl Serializ
 fn state(run: &Run, case: &Case<'_>) -> String {
     let e = &run.environment;
     let plan = &run.plan;
-    let set = run
-        .plan
-        .settings
-        .iter()
-        .filter(|s| case.cell.settings.contains_key(&s.name));
+    let set = plan.settings.iter();
     let set: Vec<_> = set
+        .filter(|s| case.cell.settings.contains_key(&s.name))
         .map(|s| (&s.name, &s.env, &s.args, &s.env_of, &s.sysctl))
         .collect();
     let around = &case.cell.around;
     let is_peer = |s: &&PlannedSubject| case.client().is_some_and(|client| client.peer == s.id);
     let peers = plan.peers.iter().filter(is_peer);
-    let backings = plan
-        .backings
-        .iter()
-        .filter(|s| around.backings.contains(&s.id));
-    let fronts = plan
-        .fronts
-        .iter()
-        .filter(|s| around.front.as_ref() == Some(&s.id));
-    let others: Vec<_> = peers
-        .chain(backings)
-        .chain(fronts)
-        .map(|s| made_of(s, e))
-        .collect();
+    let backings = plan.backings.iter();
+    let backings = backings.filter(|s| around.backings.contains(&s.id));
+    let fronts = plan.fronts.iter();
+    let fronts = fronts.filter(|s| around.front.as_ref() == Some(&s.id));
+    let others = peers.chain(backings).chain(fronts);
+    let others: Vec<_> = others.map(|s| made_of(s, e)).collect();
     let subject = case.subject.map(|s| made_of(s, e));
     json(&(
         &e.prony_version,
@@ -751,24 +587,16 @@ fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-fn found(computed: &ComputedRun, records: &Records<'_>) -> Vec<Found> {
-    let notes = Notes::new(&computed.findings, |cell| records.trials(cell).len());
-    let found = notes.notes.iter().map(|note| {
-        let of_cell = |cell: &str| computed.cells.iter().find(|c| c.cell == cell);
-        let seen = note.seen.iter().flat_map(|seen| &seen.cells);
-        let cells: Vec<&CellFigures> = seen.filter_map(|cell| of_cell(&cell.cell)).collect();
-        Found {
-            code: note.code.as_str().to_owned(),
-            title: note.title.to_owned(),
-            severity: view::severity_word(note.severity).to_owned(),
-            meaning: note.meaning.to_owned(),
-            count: cells.len(),
-            places: sections::places(records.plan, &cells),
-            evidence: note
-                .seen
-                .first()
-                .map_or_else(Vec::new, |seen| seen.evidence.clone()),
-        }
-    });
-    found.collect()
+fn found(computed: &ComputedRun) -> Vec<Found> {
+    let is_known = |cell: &str| computed.cells.iter().any(|c| c.cell == cell);
+    let found = |note: &Note| Found {
+        code: note.code.as_str().to_owned(),
+        title: note.title.to_owned(),
+        severity: view::severity_word(note.severity).to_owned(),
+        count: {
+            let cells = note.seen.iter().flat_map(|seen| &seen.cells);
+            cells.filter(|cell| is_known(&cell.cell)).count()
+        },
+    };
+    computed.view.notes.iter().map(found).collect()
 }

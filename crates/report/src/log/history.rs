@@ -4,10 +4,11 @@
 
 use std::collections::BTreeMap;
 
+use prony_base::counted;
 use prony_stats::{CHANGE_SESSIONS_MIN, Conclusion, SessionComparison, change_points};
 
 use super::between::{Session, Sides, Value, sessions};
-use super::entry::{CellEntry, Entry};
+use super::entry::{CellEntry, Entry, Section};
 
 /// What entries are compared by: the rate, as a figure of the whole session.
 const RATE: Value = |cell| cell.session;
@@ -37,17 +38,24 @@ pub struct Account {
     pub unlike: BTreeMap<Unlike, usize>,
 }
 
+/// The cells of an entry, each with its words: `Hello: nginx, 10 connections`.
+fn placed(entry: &Entry) -> impl Iterator<Item = (String, &CellEntry)> {
+    let words = |title: &str, cell: &CellEntry| match cell.connections {
+        0 => format!("{title}: {}", cell.label),
+        n => format!("{title}: {}, {}", cell.label, counted(n, "connection")),
+    };
+    let of = move |of: &'_ Section, cell: &CellEntry| words(&of.title, cell);
+    let sections = entry.sections.iter();
+    sections.flat_map(move |own| own.cells.iter().map(move |cell| (of(own, cell), cell)))
+}
+
 /// A figure beside that of the last other state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
     /// The cell's `id`.
     pub cell: String,
-    /// Heading of its workload.
-    pub workload: String,
-    /// The cell's label.
-    pub label: String,
-    /// Connections.
-    pub connections: u32,
+    /// The same in words.
+    pub place: String,
     /// Figures a second of the sessions of the state before.
     pub earlier: Vec<f64>,
     /// Of this state, this entry's last.
@@ -76,12 +84,10 @@ pub enum Unlike {
 /// Where a figure changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// Heading of the workload.
-    pub workload: String,
-    /// The cell's label.
-    pub label: String,
-    /// Connections.
-    pub connections: u32,
+    /// The cell's `id`.
+    pub cell: String,
+    /// The same in words.
+    pub place: String,
     /// First entry after it.
     pub entry: String,
     /// Later over earlier, by the medians.
@@ -146,26 +152,21 @@ fn account(before: &[&Entry], entry: &Entry) -> Account {
         ..Account::default()
     };
     let mut found = Vec::new();
-    for section in &entry.sections {
-        for cell in &section.cells {
-            match sides(before, entry, cell) {
-                Ok(sides) => found.push((section.title.clone(), cell, sides)),
-                Err(unlike) => *account.unlike.entry(unlike).or_default() += 1,
-            }
+    for (place, cell) in placed(entry) {
+        match sides(before, entry, cell) {
+            Ok(sides) => found.push((place, cell, sides)),
+            Err(unlike) => *account.unlike.entry(unlike).or_default() += 1,
         }
     }
     let family = found.len();
-    let difference = |(workload, cell, sides): (String, &CellEntry, Sides)| {
-        let compared = sides.compared(family)?;
+    let difference = |(place, cell, sides): (String, &CellEntry, Sides)| {
         Some(Difference {
             cell: cell.id.clone(),
-            workload,
-            label: cell.label.clone(),
-            connections: cell.connections,
+            place,
+            compared: sides.compared(family)?,
             earlier: sides.earlier,
             later: sides.later,
             beside: sides.beside,
-            compared,
         })
     };
     account.differences = found.into_iter().filter_map(difference).collect();
@@ -198,33 +199,29 @@ fn sides(before: &[&Entry], entry: &Entry, cell: &CellEntry) -> Result<Sides, Un
 }
 
 /// Where figures changed over the entries that are like the newest one.
-fn changes(entries: &[&Entry]) -> (Vec<Change>, (usize, usize)) {
+fn changes<'a>(entries: &[&'a Entry]) -> (Vec<Change>, (usize, usize)) {
     let Some(newest) = entries.last() else {
         return (Vec::new(), (0, 0));
     };
-    let mut lines: Vec<(String, &CellEntry, Vec<Session<'_>>)> = Vec::new();
-    for section in &newest.sections {
-        for cell in &section.cells {
-            let sessions = sessions(entries.iter().copied(), &newest.environment, cell, RATE);
-            lines.push((section.title.clone(), cell, sessions));
-        }
-    }
-    let most = lines.iter().map(|(_, _, s)| s.len()).max().unwrap_or(0);
-    lines.retain(|(_, _, sessions)| sessions.len() >= CHANGE_SESSIONS_MIN);
+    let line = |(place, cell): (String, &'a CellEntry)| {
+        let sessions = sessions(entries.iter().copied(), &newest.environment, cell, RATE);
+        (place, cell, sessions)
+    };
+    let mut lines: Vec<_> = placed(newest).map(line).collect();
+    let most = lines.iter().map(|line| line.2.len()).max().unwrap_or(0);
+    lines.retain(|line| line.2.len() >= CHANGE_SESSIONS_MIN);
     let family = lines.len();
     let mut changes = Vec::new();
-    for (workload, cell, sessions) in lines {
+    for (place, cell, sessions) in lines {
         let figures: Vec<f64> = sessions.iter().map(|session| session.figure).collect();
-        for point in change_points(&figures, family, SEED) {
-            changes.push(Change {
-                workload: workload.clone(),
-                label: cell.label.clone(),
-                connections: cell.connections,
-                entry: sessions[point.at].entry.id.clone(),
-                ratio: point.ratio.0,
-                chance: point.chance,
-            });
-        }
+        let points = change_points(&figures, family, SEED);
+        changes.extend(points.into_iter().map(|point| Change {
+            cell: cell.id.clone(),
+            place: place.clone(),
+            entry: sessions[point.at].entry.id.clone(),
+            ratio: point.ratio.0,
+            chance: point.chance,
+        }));
     }
     (changes, (family, most))
 }

@@ -1,4 +1,3 @@
-use super::super::entry::Section;
 use super::*;
 
 fn entry(day: u64, state: &str, rate: f64) -> Entry {

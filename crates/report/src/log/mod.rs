@@ -9,27 +9,28 @@
 //!
 //! let entry = Entry::of(&prony_report::Run::default(), "ping-001");
 //! let history = history(&[entry]);
-//! let document = written("", &regions(&history, "ping")).unwrap();
+//! let document = written("", &regions(&history, "ping", "")).unwrap();
 //! assert!(document.text.contains("<!-- prony:begin overview -->"));
 //! ```
 //!
 //! Not for: reading run directories or keeping entries (the `cli` does), how far sessions lie apart
 //! (`prony_stats::compare_sessions`).
 
-mod bars;
 pub mod between;
 mod brief;
+mod changed;
 mod document;
 mod entry;
 mod history;
+mod journey;
 mod page;
-mod sections;
 mod workload;
 
-pub use bars::{Bar, Bars, bars};
 pub use brief::brief;
+pub use changed::COMMITS_KEPT;
 pub use document::{Damaged, Region, Written, written};
 pub(crate) use entry::place;
-pub use entry::{CellEntry, Drawn, ENTRY_SCHEMA, Entry, Found, Latency, Pair, Revised, Section};
+pub use entry::{CellEntry, Commit, ENTRY_SCHEMA, Entry, Found, Latency, Pair, Revised, Section};
 pub use history::{Account, Change, Difference, History, Unlike, history};
-pub use page::{pictures, regions};
+pub use journey::pictures;
+pub use page::regions;

@@ -1,369 +1,156 @@
-//! One workload of an entry: its tables, where its latencies lie, what failed.
+//! One workload of an entry: its figures, what failed, where its latencies lie.
 //!
 //! Not for: what is said of the differences between entries (`page`).
 
 use super::entry::{CellEntry, Latency, Section};
-use crate::escape::{html, markdown, markdown_block};
-use crate::grid::Grid;
-use crate::lists::distinct;
-use crate::markdown::table;
+use crate::escape::markdown;
+use crate::markdown::filled;
 use crate::numbers::{self, NOTHING};
-use crate::part::column;
-use crate::table::{Column, Entry as Text, Table};
 
-/// Kinds of errors by their names in the records, and in words.
-const KINDS: [(&str, &str); 18] = [
-    ("refused", "connection refused"),
-    ("reset", "connection reset"),
+/// Kinds of errors in words, where their names in the records are not clear.
+const KINDS: [(&str, &str); 6] = [
     ("closed", "closed before the answer was whole"),
-    ("timeout", "no answer in time"),
     ("protocol", "answer that is not HTTP"),
-    ("wrong_answer", "wrong answer"),
     ("check", "answer that failed a check"),
     ("system", "error of the system"),
-    ("connect_refused", "refused while connecting"),
-    ("connect_reset", "reset while connecting"),
-    ("connect_closed", "closed while connecting"),
-    ("connect_timeout", "not let in in time"),
-    (
-        "connect_protocol",
-        "answer that is not HTTP, while connecting",
-    ),
-    ("connect_wrong_answer", "wrong answer while connecting"),
-    ("connect_system", "error of the system while connecting"),
-    ("unexpected_status", "unexpected status"),
     ("drain_failed", "failed after the window"),
     ("abandoned", "never answered"),
 ];
-/// The counters that have columns of their own where any rose.
+/// The counters of a listen queue, which are told also where nothing failed.
 const QUEUE: [&str; 2] = ["listen overflows", "listen drops"];
+/// What stands in the first column.
+const PLACE: &str = "subject, connections";
 
 /// The text of a workload's region.
 pub fn section(section: &Section) -> String {
-    let mut text = format!("### {}\n\n", markdown(&section.title));
-    if !section.request.is_empty() {
-        text.push_str(&format!("{}\n\n", markdown(&section.request)));
+    let mut cells: Vec<&CellEntry> = section.cells.iter().collect();
+    cells.sort_by_key(|cell| cell.connections);
+    let mut parts = vec![
+        format!("### {}", markdown(&section.title)),
+        markdown(&section.request),
+        figures(&cells, &section.kind),
+        errors(&cells),
+        distribution(&cells),
+    ];
+    parts.retain(|part| !part.is_empty());
+    format!("{}\n", parts.join("\n\n"))
+}
+
+/// `prony-wsgi, 100`
+fn place(cell: &CellEntry) -> String {
+    match cell.connections {
+        0 => markdown(&cell.label),
+        connections => markdown(&format!("{}, {connections}", cell.label)),
     }
-    let sizes = connections(&section.cells);
-    let mut folded = String::new();
-    for size in &sizes {
-        let own: Vec<&CellEntry> = section
-            .cells
-            .iter()
-            .filter(|c| c.connections == *size)
-            .collect();
-        let caption = match *size > 0 && sizes.len() > 1 {
-            true => format!("**{}**\n\n", connection_words(*size)),
-            false => String::new(),
-        };
-        text.push_str(&format!("{caption}{}\n\n", table(&first(&own, section))));
-        text.push_str(&limits(&own));
-        if let Some(others) = others(&own, section) {
-            folded.push_str(&format!("{caption}{}\n\n", table(&others)));
-        }
-    }
-    if sizes.len() == 1 && sizes[0] > 0 {
-        text.push_str(&format!("With {}.\n\n", connection_words(sizes[0])));
-    }
-    text.push_str(&errors(section));
-    if !folded.is_empty() {
-        text.push_str(&format!(
-            "<details><summary>Other columns</summary>\n\n{folded}</details>\n\n"
-        ));
-    }
-    text.push_str(&distributions(section));
-    while text.ends_with("\n\n") {
-        text.pop();
-    }
-    text
 }
 
-fn connections(cells: &[CellEntry]) -> Vec<u32> {
-    let mut sizes: Vec<u32> = cells.iter().map(|cell| cell.connections).collect();
-    sizes.sort_unstable();
-    sizes.dedup();
-    sizes
+/// What must be known of a figure before it is read, with the codes that say why; nothing of a sound one.
+fn limit(cell: &CellEntry) -> String {
+    let says = match cell.verdict.as_str() {
+        "" | "valid" => return String::new(),
+        "invalid" => "cannot be used",
+        other => other,
+    };
+    format!(" (**{says}**: {})", cell.codes.join(", "))
 }
-
-fn connection_words(connections: u32) -> String {
-    numbers::counted(u64::from(connections), "connection")
-}
-
-fn text(value: impl Into<String>) -> Text {
-    Text::text(value)
-}
-
-fn shown(value: Option<f64>, show: impl Fn(f64) -> String) -> Text {
-    text(value.map_or_else(|| NOTHING.to_owned(), show))
-}
-
-fn rate(cell: &CellEntry) -> Text {
-    let rate = cell.rate_per_s.map(numbers::rate);
-    text(rate.unwrap_or_else(|| cell.absent.clone()))
-}
-
-/// The lowest and the highest block, where there are several.
-fn ends(cell: &CellEntry) -> Text {
-    let ends = cell.rate_per_s.and(cell.ends);
-    let ends = ends.filter(|_| cell.blocks > 1);
-    text(ends.map_or_else(String::new, |(low, high)| numbers::rates(low, high)))
-}
-
-/// A latency of a table: what its head calls it, and what it is.
-type OfLatency = (&'static str, fn(&Latency) -> Option<f64>);
-
-const LATENCIES: [OfLatency; 5] = [
-    ("mean", |l| Some(l.mean)),
-    ("p50", |l| l.p50),
-    ("p90", |l| l.p90),
-    ("p99", |l| l.p99),
-    ("slowest", |l| (l.max > 0).then_some(l.max as f64)),
-];
 
 fn error_count(cell: &CellEntry) -> u64 {
-    cell.errors
-        .values()
-        .fold(0, |sum, count| sum.saturating_add(*count))
+    let counts = cell.errors.values();
+    counts.fold(0, |sum, count| sum.saturating_add(*count))
 }
 
-fn counted(cell: &CellEntry, count: u64) -> Text {
-    let nothing = cell.rate_per_s.is_none() && cell.completed == 0 && count == 0;
-    text(if nothing {
-        NOTHING.to_owned()
-    } else {
-        numbers::count(count)
-    })
-}
-
-/// Which columns say something in this section: spread of blocks, listen queue.
-struct Told {
-    spread: bool,
-    queue: bool,
-}
-
-impl Told {
-    fn of(cells: &[CellEntry]) -> Told {
-        let risen = |cell: &CellEntry| QUEUE.iter().any(|name| cell.counters.contains_key(*name));
-        Told {
-            spread: cells.iter().any(|cell| cell.blocks > 1),
-            queue: cells.iter().any(risen),
-        }
-    }
-}
-
-fn number(title: &str) -> Column {
-    column(title, "", true)
-}
-
-/// A table with the column that names the subject.
-fn of_subjects<'a>(section: &Section) -> Grid<'a, &'a CellEntry> {
-    let subject = match section.kind.as_str() {
-        "client" => "client",
-        _ => "subject",
-    };
-    Grid::new().head(column(subject, "", false), |cell: &CellEntry| {
-        text(&*cell.label)
-    })
-}
-
-/// The columns that a reader wants first, seven at the most.
-fn first(cells: &[&CellEntry], section: &Section) -> Table {
-    let told = Told::of(&section.cells);
-    let is_program = section.kind == "program";
-    let rates = if is_program { "rate/s" } else { "requests/s" };
-    let mut grid = of_subjects(section).head(number(rates), rate);
-    if told.spread {
-        grid = grid.head(number("blocks from–to"), ends);
-    }
-    if !is_program {
-        grid = with_latencies(grid, &["p50", "p99"]);
-    }
-    match section.kind.as_str() {
-        "program" => {}
-        "client" => {
-            let limit = |cell: &CellEntry| match cell.limit.as_str() {
-                "" => text(NOTHING),
-                limit => text(limit),
-            };
-            grid = grid
-                .head(column("limit", "", false), limit)
-                .head(number("errors"), |cell| counted(cell, error_count(cell)));
-        }
-        _ => {
-            grid = grid
-                .head(number("CPU/request"), |cell| {
-                    shown(cell.cpu_ns, numbers::time)
-                })
-                .head(number("errors"), |cell| counted(cell, error_count(cell)));
-        }
-    }
-    grid.rows(cells.iter().copied())
-}
-
-/// The other columns; `None` where there are none.
-fn others(cells: &[&CellEntry], section: &Section) -> Option<Table> {
-    let told = Told::of(&section.cells);
-    if section.kind == "program" {
-        return None;
-    }
-    let mut grid = with_latencies(of_subjects(section), &["mean", "p90", "slowest"]);
-    if section.kind == "client" {
-        grid = grid
-            .head(number("in flight"), |cell| {
-                shown(cell.in_flight, numbers::three)
-            })
-            .head(number("client busy"), |cell| {
-                shown(cell.busy.map(|(client, _)| client), numbers::percent)
-            })
-            .head(number("server busy"), |cell| {
-                shown(cell.busy.map(|(_, peer)| peer), numbers::percent)
-            });
-    } else if told.queue {
-        grid = grid
-            .head(number("slowest connect"), |cell| {
-                let slowest = (cell.connect_max_ns > 0).then_some(cell.connect_max_ns as f64);
-                shown(slowest, numbers::time)
-            })
-            .head(number("listen overflows"), |cell| {
-                counted(cell, cell.counters.get(QUEUE[0]).copied().unwrap_or(0))
-            });
-    }
-    Some(grid.rows(cells.iter().copied()))
-}
-
-fn with_latencies<'a>(
-    mut grid: Grid<'a, &'a CellEntry>,
-    names: &[&str],
-) -> Grid<'a, &'a CellEntry> {
-    for (name, get) in LATENCIES
-        .into_iter()
-        .filter(|(name, _)| names.contains(name))
-    {
-        grid = grid.head(number(name), move |cell| {
-            shown(cell.latency.as_ref().and_then(get), numbers::time)
-        });
-    }
-    grid
-}
-
-/// Which figures are bounds or cannot be used, with the codes that say why; nothing where all are sound.
-fn limits(cells: &[&CellEntry]) -> String {
-    let line = |cell: &&CellEntry| {
-        let says = match cell.verdict.as_str() {
-            "" | "valid" => return None,
-            "invalid" => "cannot be used",
-            "bound" => "is a bound",
-            other => other,
+fn figures(cells: &[&CellEntry], kind: &str) -> String {
+    let row = |cell: &&CellEntry| {
+        let rate = cell.rate_per_s.map(numbers::rate);
+        let ends = cell.ends.filter(|_| rate.is_some() && cell.blocks > 1);
+        let ends = ends.map(|(low, high)| numbers::rates(low, high));
+        let latency = |get: fn(&Latency) -> Option<f64>| cell.latency.as_ref().and_then(get);
+        let time = |ns: Option<f64>| ns.map_or_else(String::new, numbers::time);
+        let failed = match (cell.completed, error_count(cell)) {
+            _ if kind == "program" => String::new(),
+            (0, 0) => NOTHING.to_owned(),
+            (_, count) => numbers::count(count),
         };
-        let codes = match cell.codes.is_empty() {
-            true => String::new(),
-            false => format!(" ({})", cell.codes.join(", ")),
-        };
-        Some(format!("{} {says}{codes}", markdown(&cell.label)))
+        vec![
+            format!("{}{}", place(cell), limit(cell)),
+            rate.unwrap_or_else(|| markdown(&cell.absent)),
+            ends.unwrap_or_default(),
+            time(latency(|l| l.p50)),
+            time(latency(|l| l.p99)),
+            time(cell.cpu_ns),
+            failed,
+        ]
     };
-    let all: Vec<String> = cells.iter().filter_map(line).collect();
-    match all.is_empty() {
-        true => String::new(),
-        false => format!("Not as it stands: {}.\n\n", all.join("; ")),
-    }
+    let rows: Vec<Vec<String>> = cells.iter().map(row).collect();
+    let rate = ["requests/s", "rate/s"][usize::from(kind == "program")];
+    let head = [
+        PLACE,
+        rate,
+        "blocks from–to",
+        "p50",
+        "p99",
+        "CPU/request",
+        "errors",
+    ];
+    filled(&head, 1..7, &rows)
 }
 
 /// What failed, and what the kernel counted meanwhile; a sentence where nothing did.
-fn errors(section: &Section) -> String {
-    let mut lines = String::new();
-    for cell in &section.cells {
-        let queue = QUEUE.iter().any(|name| cell.counters.contains_key(*name));
-        if error_count(cell) == 0 && !queue {
-            continue;
-        }
-        let kind = |(name, count): (&String, &u64)| {
-            let word = KINDS.iter().find(|(known, _)| known == name);
-            format!(
-                "{} × {}",
-                numbers::count(*count),
-                word.map_or(name.as_str(), |(_, word)| word)
-            )
-        };
-        let mut parts: Vec<String> = cell.errors.iter().map(kind).collect();
-        if parts.is_empty() {
-            parts.push("no error".to_owned());
-        }
-        lines.push_str(&format!(
-            "- {}, {}: {} beside {} right answers",
-            markdown(&cell.label),
-            connection_words(cell.connections),
-            parts.join(", "),
-            numbers::count(cell.completed),
-        ));
-        if !cell.counters.is_empty() {
-            let counter =
-                |(name, count): (&String, &u64)| format!("{name} {}", numbers::count(*count));
-            let counters: Vec<String> = cell.counters.iter().map(counter).collect();
-            let whose = if cell.own_counters { "" } else { ", host-wide" };
-            lines.push_str(&format!(". Kernel{whose}: {}", counters.join(", ")));
-        }
-        lines.push('\n');
-    }
-    let any = section.cells.iter().any(|cell| cell.rate_per_s.is_some());
-    match (lines.is_empty(), any) {
-        (false, _) => format!(
-            "Error distribution (whole runs; rates above are of right answers in the window alone):\n\n{lines}\n"
-        ),
-        (true, true) => "Errors: none.\n\n".to_owned(),
-        (true, false) => String::new(),
-    }
-}
-
-/// Where the latencies of each subject lie, folded away.
-fn distributions(section: &Section) -> String {
-    let with_bars = |cell: &&CellEntry| cell.latency.as_ref().is_some_and(|l| l.bars.is_some());
-    let drawn = section.cells.iter().filter(with_bars);
-    let labels = distinct(drawn.map(|cell| cell.label.as_str()));
-    let mut out = String::new();
-    for label in labels {
-        let own = section
-            .cells
-            .iter()
-            .filter(with_bars)
-            .filter(|cell| cell.label == label);
-        let mut lines: Vec<String> = Vec::new();
-        for cell in own {
-            if !lines.is_empty() {
-                lines.push(String::new());
-            }
-            lines.extend(distribution(cell));
-        }
-        let block = markdown_block(lines.iter().map(String::as_str), "");
-        out.push_str(&format!(
-            "<details><summary>Latency distribution: {}</summary>\n\n{block}\n</details>\n\n",
-            html(label)
-        ));
-    }
-    out
-}
-
-fn distribution(cell: &CellEntry) -> Vec<String> {
-    let Some((latency, bars)) = cell
-        .latency
-        .as_ref()
-        .and_then(|l| Some((l, l.bars.as_ref()?)))
-    else {
-        return Vec::new();
+fn errors(cells: &[&CellEntry]) -> String {
+    let has_any = |cell: &&&CellEntry| {
+        error_count(cell) > 0 || QUEUE.iter().any(|name| cell.counters.contains_key(*name))
     };
-    let blocks = prony_base::counted(cell.blocks, "block");
-    let mut lines = vec![format!(
-        "{}: {} in {blocks}, from {} to {}",
-        connection_words(cell.connections),
-        numbers::counted(bars.total(), "request"),
-        numbers::time(bars.min_ns as f64),
-        numbers::time(bars.max_ns as f64),
-    )];
-    lines.extend(bars.lines().into_iter().map(|line| format!("  {line}")));
-    let percentile =
-        |(percent, ns): &(f64, u64)| format!("{percent} % {}", numbers::time(*ns as f64));
-    let percentiles: Vec<String> = latency.percentiles.iter().map(percentile).collect();
-    for part in percentiles.chunks(4) {
-        lines.push(format!("  within: {}", part.join(" · ")));
+    let error = |(name, count): (&String, &u64)| {
+        let known = KINDS.iter().find(|(known, _)| known == name);
+        let words = known.map_or_else(|| name.replace('_', " "), |(_, words)| (*words).to_owned());
+        format!("{} × {words}", numbers::count(*count))
+    };
+    let counter = |(name, count): (&String, &u64)| format!("{name} {}", numbers::count(*count));
+    let row = |cell: &&CellEntry| {
+        let slowest = (cell.connect_max_ns > 0).then(|| numbers::time(cell.connect_max_ns as f64));
+        let mut counters: Vec<String> = cell.counters.iter().map(counter).collect();
+        if !cell.own_counters && !counters.is_empty() {
+            counters.push("host-wide".to_owned());
+        }
+        vec![
+            place(cell),
+            numbers::count(cell.completed),
+            slowest.unwrap_or_default(),
+            cell.errors.iter().map(error).collect::<Vec<_>>().join(", "),
+            counters.join(", "),
+        ]
+    };
+    let rows: Vec<Vec<String>> = cells.iter().filter(has_any).map(row).collect();
+    let head = [
+        PLACE,
+        "right answers",
+        "slowest connect",
+        "errors of whole runs",
+        "the kernel counted",
+    ];
+    let is_measured = cells.iter().any(|cell| cell.rate_per_s.is_some());
+    match rows.is_empty() && is_measured {
+        true => "Errors: none.".to_owned(),
+        false => filled(&head, 1..3, &rows),
     }
-    lines
+}
+
+/// Where the latencies lie, folded away; nothing where none are known.
+fn distribution(cells: &[&CellEntry]) -> String {
+    let row = |cell: &&CellEntry| {
+        let latency = cell.latency.as_ref()?;
+        let within = latency.percentiles.iter();
+        let within =
+            within.map(|(percent, ns)| format!("{percent} % {}", numbers::time(*ns as f64)));
+        let within: Vec<String> = within.collect();
+        let slowest = (latency.max > 0).then(|| numbers::time(latency.max as f64));
+        let row = vec![place(cell), slowest.unwrap_or_default(), within.join(" · ")];
+        (!within.is_empty()).then_some(row)
+    };
+    let rows: Vec<Vec<String>> = cells.iter().filter_map(row).collect();
+    let table = filled(&[PLACE, "slowest", "so many requests within"], 1..2, &rows);
+    let title = "<details><summary>Distribution of latency</summary>";
+    Some(format!("{title}\n\n{table}\n\n</details>"))
+        .filter(|_| !rows.is_empty())
+        .unwrap_or_default()
 }

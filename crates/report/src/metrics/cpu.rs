@@ -16,7 +16,6 @@ pub const SUBJECT: Metric = Metric {
     bench: "cpu-ns/req",
     better: LOWER,
     compared: "CPU a request",
-    more_less: ["more CPU a request", "less CPU a request"],
     alone: numbers::time,
     claimed: true,
     // It is what was used, whoever was the limit.
@@ -53,10 +52,6 @@ pub const GENERATOR: Metric = Metric {
     value: |cell| Some(cell.cpu_generator_ns()?.median),
     title: "CPU generator",
     compared: "CPU of the generator a request",
-    more_less: [
-        "more CPU of the generator a request",
-        "less CPU of the generator a request",
-    ],
     details: true,
     marks: &[],
     ..SUBJECT

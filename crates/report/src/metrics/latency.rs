@@ -1,6 +1,6 @@
 //! Latency: percentiles over the blocks, and the largest of all.
 
-use prony_findings::Case;
+use prony_findings::{Case, Code};
 use prony_record::{Histogram, LatencyNs, LoadReport, NEVER, Trial};
 use prony_stats::quantile;
 
@@ -17,7 +17,6 @@ pub const P50: Metric = Metric {
     bench: "p50-ns",
     better: LOWER,
     compared: "p50",
-    more_less: ["longer at the median", "shorter at the median"],
     alone: numbers::time,
     claimed: true,
     bound_below: Some(false),
@@ -29,7 +28,8 @@ pub const P50: Metric = Metric {
     details: false,
     show: numbers::time,
     rests_on_episodes: false,
-    marks: &[],
+    // Connecting is not in it.
+    marks: &[Code::P003],
 };
 
 /// The latency that one request in four exceeds.
@@ -44,7 +44,6 @@ pub const P75: Metric = Metric {
     value: |cell| Some(cell.measured.get("latency_p75_ns")?.median),
     title: "p75",
     compared: "p75",
-    more_less: ["longer at p75", "shorter at p75"],
     details: true,
     ..P50
 };
@@ -61,7 +60,6 @@ pub const MEAN: Metric = Metric {
     value: |cell| Some(cell.measured.get("latency_mean_ns")?.median),
     title: "mean",
     compared: "mean",
-    more_less: ["longer on average", "shorter on average"],
     details: true,
     ..P50
 };
@@ -79,7 +77,6 @@ pub const DEVIATION: Metric = Metric {
     title: "standard deviation",
     below: "of requests",
     compared: "standard deviation",
-    more_less: ["more spread", "less spread"],
     details: true,
     ..P50
 };
@@ -95,7 +92,6 @@ pub const P90: Metric = Metric {
     value: |cell| Some(cell.latency_ns.get("p90")?.median),
     title: "p90",
     compared: "p90",
-    more_less: ["longer at p90", "shorter at p90"],
     details: true,
     ..P50
 };
@@ -110,7 +106,6 @@ pub const P99: Metric = Metric {
     value: |cell| Some(cell.latency_ns.get("p99")?.median),
     title: "p99",
     compared: "p99",
-    more_less: ["longer at p99", "shorter at p99"],
     ..P50
 };
 
@@ -125,7 +120,6 @@ pub const P99_9: Metric = Metric {
     value: |cell| Some(cell.latency_ns.get("p99_9")?.median),
     title: "p99.9",
     compared: "p99.9",
-    more_less: ["longer at p99.9", "shorter at p99.9"],
     details: true,
     rests_on_episodes: true,
     ..P50
@@ -142,7 +136,6 @@ pub const MAX: Metric = Metric {
     value: |cell| cell.latency_max_ns.map(|ns| ns as f64),
     title: "max",
     compared: "max",
-    more_less: ["longer at the slowest", "shorter at the slowest"],
     details: true,
     ..P50
 };

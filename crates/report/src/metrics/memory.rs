@@ -15,7 +15,6 @@ pub const PEAK: Metric = Metric {
     bench: "peak-B",
     better: LOWER,
     compared: "memory peak",
-    more_less: ["larger in memory", "smaller in memory"],
     alone: numbers::bytes,
     claimed: true,
     bound_below: None,

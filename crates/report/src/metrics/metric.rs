@@ -33,8 +33,6 @@ pub struct Metric {
     pub better: &'static str,
     /// What a comparison calls it.
     pub compared: &'static str,
-    /// What one is that has more of it than its baseline, and one that has less: `faster` and `slower`.
-    pub more_less: [&'static str; 2],
     /// How it is shown by itself, with its unit where no name says it.
     pub alone: fn(f64) -> String,
     /// Whether it is compared with a baseline and exported trial by trial.

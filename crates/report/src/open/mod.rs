@@ -8,7 +8,6 @@ use prony_record::{Arrival, Plan, PlannedWorkload, Work};
 use crate::figures::CellFigures;
 use crate::numbers;
 use crate::table::Entry;
-use crate::words::listed;
 
 impl CellFigures {
     /// Whether its subject did not keep up with the schedule in any block.
@@ -24,52 +23,6 @@ pub fn drawn(cell: &CellFigures) -> Entry {
     let drawn = cell.open.as_ref().and_then(|open| open.drawn_per_s);
     let drawn = drawn.map(|figure| figure.median);
     Entry::figure("open.drawn_per_s.median", drawn, numbers::rate)
-}
-
-/// Who kept up with the schedule, and who did not.
-pub fn sentence(place: &str, cells: &[&CellFigures]) -> Option<String> {
-    let mut kept = Vec::new();
-    let mut overloaded = Vec::new();
-    for cell in cells {
-        let (Some(open), Some(rate)) = (&cell.open, cell.rate_per_s) else {
-            continue;
-        };
-        match (
-            open.drawn_per_s,
-            open.blocks_overloaded,
-            open.blocks_generator_short,
-        ) {
-            (Some(drawn), 1.., _) => {
-                let (rate, drawn) = (rate.median, numbers::rate(drawn.median));
-                let users = cell.users.as_ref();
-                overloaded.push(match users.and_then(|of| of.iterations_per_s) {
-                    Some(of) => {
-                        let done = numbers::rate(of.median);
-                        format!("{} ({done} iterations/s of {drawn} users/s)", cell.label)
-                    }
-                    None => {
-                        let rate = numbers::rate(rate);
-                        format!("{} ({rate} of {drawn} requests/s)", cell.label)
-                    }
-                });
-            }
-            (_, 0, 0) => kept.push(cell.label.clone()),
-            // The generator did not: the findings say so.
-            _ => {}
-        }
-    }
-    let mut parts = Vec::new();
-    if !kept.is_empty() {
-        parts.push(format!("{} kept up with the schedule", listed(&kept)));
-    }
-    if !overloaded.is_empty() {
-        let were = if overloaded.len() == 1 { "was" } else { "were" };
-        parts.push(format!(
-            "{} {were} overloaded: no latency is given",
-            listed(&overloaded)
-        ));
-    }
-    (!parts.is_empty()).then(|| format!("{place}, {}.", parts.join("; ")))
 }
 
 /// How requests follow each other, of all workloads of servers.

@@ -17,6 +17,9 @@ pub struct ProgramFigures {
     pub measure: String,
     /// Threads that did the work, by its own word; 0 where nothing was recorded.
     pub threads: u32,
+    /// How much of what it counts was handled, the least of any block, where it tells that and it was not all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handled: Option<u64>,
     /// Time that the work took by its own clock.
     pub elapsed_ns: Option<Figure>,
     /// Bytes worked through a second of that time.
@@ -100,6 +103,7 @@ pub fn of_cell(case: &Case<'_>) -> Option<ProgramFigures> {
             .next()
             .map_or_else(String::new, |l| l.measure.clone()),
         threads: lines().next().map_or(0, |line| line.threads),
+        handled: lines().filter_map(measure::handled_of).min(),
         elapsed_ns: Figure::of::<Time>(&elapsed),
         bytes_per_s: Figure::of::<Rate>(&bytes),
         wall_ns: over(|run| run.wall_ns),

@@ -2,14 +2,13 @@
 //!
 //! `figures` has the numbers of a cell, `across` those that several cells make together, `works` says
 //! which workloads and rows belong together; `context` is what sections are made from; `overview`, `tables`, `growth`, `deadlines` and
-//! `pictures` lay them out, `words` and `answer` put them into sentences. A document that has only
+//! `pictures` lay them out, `words` puts them into sentences. A document that has only
 //! servers has none of this, and one that has both has this after the servers.
 //!
 //! Not for: the numbers that servers and programs share (rate, ratio, memory), which are in
 //! `crate::figures`.
 
 pub mod across;
-pub mod answer;
 pub mod context;
 mod deadlines;
 pub mod figures;
@@ -24,12 +23,15 @@ use prony_record::Plan;
 
 use self::context::{Context, heading};
 use crate::Run;
-use crate::figures::{CellFigures, measured};
-use crate::lists::most;
+use crate::answer::ranking::{BY_RATE, By, RankedQuestion};
+use crate::figures::{CellFigures, Figure, measured};
+use crate::lists::{distinct, most};
 use crate::notes::Notes;
+use crate::numbers;
 pub use crate::part::{Captioned, Part};
 use crate::part::{captioned, named, plain};
 use crate::plots::Picture;
+use crate::settings::{is_usual, with_settings};
 use across::Across;
 pub use works::title;
 use works::{Family, Kind};
@@ -55,6 +57,80 @@ pub fn rates(run: &Run, cells: &[CellFigures]) -> Option<Picture> {
         heading(works::title(&run.plan, workload), count)
     );
     Some(picture)
+}
+
+/// Who does each work the soonest, with the fewest threads and the usual values of the other settings. What one program alone does answers
+/// no question where others are compared.
+pub fn questions<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<RankedQuestion<'a>> {
+    let plan = &run.plan;
+    let own: Vec<&CellFigures> = cells.iter().filter(|c| c.program.is_some()).collect();
+    let usual = |c: &&CellFigures| works::is_timed(c) && is_usual(plan, &c.settings);
+    let timed: Vec<&CellFigures> = own.iter().copied().filter(usual).collect();
+    let first = works::all_threads(plan, &timed).into_iter().next();
+    let question = |workload: &str| {
+        let count = across::main_count(&timed, workload);
+        let is_in = |c: &&CellFigures| {
+            c.workload == workload
+                && c.program.as_ref().map(|p| p.count) == count
+                && Some(works::threads(plan, c)) == first
+        };
+        let subjects = timed.iter().copied().filter(is_in);
+        RankedQuestion {
+            title: heading(works::title(plan, workload), count),
+            by: By {
+                heading: "time",
+                path: "program.elapsed_ns.median",
+                figure: |cell| cell.program.as_ref()?.elapsed_ns,
+                show: numbers::time,
+                falls: true,
+                ..BY_RATE
+            },
+            subjects: subjects.map(|c| (c.subject.clone(), c)).collect(),
+            without: None,
+        }
+    };
+    let workloads = distinct(timed.iter().map(|c| c.workload.as_str()));
+    let mut all: Vec<RankedQuestion<'_>> = workloads.into_iter().map(question).collect();
+    if all.iter().any(|of| of.subjects.len() > 1) {
+        all.retain(|of| of.subjects.len() > 1);
+    }
+    all.extend(deadlines(run, own));
+    all
+}
+
+/// Who misses the fewest deadlines, with each combination of settings.
+fn deadlines<'a>(run: &Run, own: Vec<&'a CellFigures>) -> Vec<RankedQuestion<'a>> {
+    let with = |c: &&CellFigures| {
+        let lengths = c.program.as_ref().and_then(|of| of.durations.as_ref());
+        lengths.is_some_and(|of| of.deadline_ns > 0)
+    };
+    let cells: Vec<&CellFigures> = own.into_iter().filter(with).collect();
+    let head = |c: &CellFigures| with_settings(title(&run.plan, &c.workload), &c.settings);
+    let question = |title: String| RankedQuestion {
+        by: By {
+            heading: "deadlines missed",
+            path: "program.durations.missed_count",
+            figure: |cell| {
+                let lengths = cell.program.as_ref()?.durations.as_ref()?;
+                Figure::range(&[lengths.missed_count as f64])
+            },
+            show: |count| numbers::count(count as u64),
+            falls: true,
+            ratio: |_| None,
+            ..BY_RATE
+        },
+        subjects: cells
+            .iter()
+            .filter(|c| head(c) == title)
+            .map(|c| (c.subject.clone(), *c))
+            .collect(),
+        title,
+        without: None,
+    };
+    distinct(cells.iter().map(|c| head(c)))
+        .into_iter()
+        .map(question)
+        .collect()
 }
 
 /// The parts of the document, in order.

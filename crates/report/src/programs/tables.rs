@@ -52,6 +52,15 @@ impl<'a> Context<'a> {
             .figure(detail(column(rate_title(&programs), "", true)), |cell| {
                 Metric::RATE.entry(cell)
             });
+        if programs.iter().any(|p| p.handled.is_some()) {
+            grid = grid.figure(column("handled", "", true), |cell| {
+                let part = cell
+                    .program
+                    .as_ref()
+                    .and_then(|p| Some((p.handled?, p.count)));
+                Entry::text(part.map_or_else(|| "all".to_owned(), numbers::part_of))
+            });
+        }
         if programs.iter().any(|p| p.bytes_per_s.is_some()) {
             grid = grid.figure(detail(column("MB/s", "", true)), |cell| {
                 let rate = median(cell.program.as_ref().and_then(|p| p.bytes_per_s));

@@ -47,6 +47,9 @@ pub struct Answer {
     pub spread: &'static str,
     /// Blocks that it rests on.
     pub blocks: usize,
+    /// What of all it handled, where that was not all.
+    #[serde(skip)]
+    pub(super) handled: Option<(u64, u64)>,
     /// `at-least` or `at-most`: how it is to be read where a cell is a bound; else empty.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub bound: &'static str,
@@ -86,6 +89,7 @@ impl Answer {
             high: None,
             spread: "",
             blocks: 0,
+            handled: None,
             bound: "",
             unsettled: String::new(),
             ratio: None,
@@ -149,6 +153,8 @@ impl Answer {
         self.value = Some(figure.median);
         (self.low, self.high) = (Some(figure.low), Some(figure.high));
         (self.spread, self.blocks) = (figure.spread, figure.blocks);
+        let program = own.figures.program.as_ref();
+        self.handled = program.and_then(|of| Some((of.handled?, of.count)));
         self.bind([bound(&own, self.metric), None]);
         Ok(())
     }

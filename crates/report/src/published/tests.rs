@@ -17,6 +17,7 @@ fn answer(low: f64, high: f64, spread: &'static str) -> Answer {
         high: Some(high),
         spread,
         blocks: 6,
+        handled: None,
         bound: "",
         unsettled: String::new(),
         ratio: None,

@@ -35,7 +35,7 @@ pub fn part(judged: &[Judged]) -> Option<Part> {
         column("outcome", "", false),
         column("because", "", false),
     ];
-    // What this run could decide, and absolute figures beside what is measured here, in the document; the rest in the appendix.
+    // What this run could decide, in the document; absolute figures beside what is measured here and the rest, in the appendix.
     // Each by outcome, then in the order of the experiment.
     let mut order: Vec<(usize, &Judged)> = judged.iter().enumerate().collect();
     order.sort_by_key(|(_, claim)| claim.outcome);
@@ -56,7 +56,7 @@ pub fn part(judged: &[Judged]) -> Option<Part> {
         (!rows.is_empty()).then(|| captioned(caption, Table { columns, rows }))
     };
     let details = columns.iter().cloned().map(detail).collect();
-    let figures = columns[..FIGURES].to_vec();
+    let figures = columns[..FIGURES].iter().cloned().map(detail).collect();
     let tables = [
         table("", columns, decidable),
         table(ABSOLUTE, figures, absolute),
@@ -161,6 +161,13 @@ fn shown(path: &str, answer: &Answer) -> Entry {
         && answer.blocks > 1
     {
         entry.below = ends(how, low, high);
+    }
+    if let Some(part) = answer.handled {
+        entry.below = format!(
+            "{}, of a run that handled {}",
+            entry.below,
+            numbers::part_of(part)
+        );
     }
     entry
 }

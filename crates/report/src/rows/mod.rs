@@ -16,10 +16,11 @@ pub mod words;
 
 use prony_findings::Records;
 
-use self::sections::{Context, connections, sections};
+use self::sections::{Context, Rows, connections, sections};
 use crate::Run;
+use crate::answer::ranking::{BY_RATE, RankedQuestion};
 use crate::figures::{CellFigures, measured};
-use crate::lists::most;
+use crate::lists::{distinct, most};
 use crate::notes::Notes;
 use crate::part::Part;
 use crate::plots::{Picture, Plot, picture};
@@ -38,6 +39,46 @@ pub fn alone(run: &Run, cells: &[CellFigures]) -> Option<Picture> {
     let mut picture = context.rates_picture("rows-alone", &best);
     picture.title = format!("{}: {}", picture.title, best.title);
     Some(picture)
+}
+
+/// What each row costs or brings beside the row that it is compared with.
+pub fn questions<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<RankedQuestion<'a>> {
+    let tables = sections(run, cells)
+        .into_iter()
+        .flat_map(|section| section.tables);
+    tables.flat_map(|rows| of_table(&rows)).collect()
+}
+
+/// A question for each row with which others are compared, and one for the rows that are compared with none.
+fn of_table<'a>(rows: &Rows<'a>) -> Vec<RankedQuestion<'a>> {
+    let baseline = |c: &CellFigures| c.row().and_then(|row| row.baseline.clone());
+    let cells = rows.cells();
+    let baselines = distinct(cells.iter().filter_map(|c| baseline(c)));
+    let question =
+        |(title, without, subjects): (String, String, Vec<&'a CellFigures>)| RankedQuestion {
+            title,
+            by: BY_RATE,
+            subjects: subjects.into_iter().map(|c| (c.label.clone(), c)).collect(),
+            without: Some(without),
+        };
+    let beside = |name: &String| {
+        let is_in = |c: &&&CellFigures| c.label == *name || baseline(c).as_ref() == Some(name);
+        let title = match baselines.len() {
+            1 => rows.title.clone(),
+            _ => format!("{}, beside {name}", rows.title),
+        };
+        let subjects = cells.iter().filter(is_in).copied();
+        (title, name.clone(), subjects.collect())
+    };
+    let with_none = |c: &&&CellFigures| baseline(c).is_none() && !baselines.contains(&c.label);
+    let rest: Vec<&CellFigures> = cells.iter().filter(with_none).copied().collect();
+    let rest = (!rest.is_empty()).then(|| (rows.title.clone(), String::new(), rest));
+    baselines
+        .iter()
+        .map(beside)
+        .chain(rest)
+        .map(question)
+        .collect()
 }
 
 /// The parts of the document: one for each table.

@@ -33,12 +33,6 @@ impl<'a> Rows<'a> {
     pub fn cells(&self) -> Vec<&'a CellFigures> {
         self.rows.iter().filter_map(|(_, cell)| *cell).collect()
     }
-
-    /// The figures of the row with this title.
-    pub fn named(&self, title: &str) -> Option<&'a CellFigures> {
-        let mut rows = self.rows.iter();
-        rows.find(|(row, _)| row.title == title)?.1
-    }
 }
 
 /// The workloads with rows, in the plan's order.

@@ -1,24 +1,19 @@
-//! What figures of rows and services allow to say, in sentences.
-//!
-//! A comparison is told only where its interval allows it and where neither of the two rows is invalid or
-//! was limited by the generator; everything else is left to the tables.
+//! What stands around the tables of rows and services, in sentences.
 
 use std::collections::BTreeMap;
 
-use prony_findings::Code;
 use prony_record::{Ended, NotRun, Output, Plan, PlannedRow};
 
 use super::figures::CounterFigures;
-use super::sections::{Rows, Section, quoted, sections, share};
+use super::sections::{Rows, Section, quoted, share};
 use crate::Run;
 use crate::figures::CellFigures;
 use crate::lists::distinct;
 use crate::numbers;
-use crate::ratio::RatioFigure;
 use crate::sent::sent;
-use crate::words::{Point, costs_or_brings, listed, medians};
+use crate::words::listed;
 
-/// What stands above the first table of a workload.
+/// What the deviation of rows is.
 const DEVIATION: &str = "Deviation over seconds: of each trial the rates of its whole seconds (ten slices of 100 ms each), \
      their mean and their sample standard deviation (n − 1); shown is the trial whose deviation is in the middle of \
      the blocks, and below it the number of its seconds. It tells how steady one run was. How far off another \
@@ -74,7 +69,6 @@ pub fn before(run: &Run, section: &Section<'_>) -> Vec<String> {
         "{gets}; an answer counts as correct if {right}. A ratio is to \
          another row of the table, in the same blocks."
     )];
-    said.push(DEVIATION.to_owned());
     said.extend(on_its_cores(&run.plan, section));
     if let Some(counter) = &workload.counter {
         let then = match counter.ended_by {
@@ -224,8 +218,8 @@ fn failures(run: &Run, rows: &Rows<'_>) -> Vec<String> {
             "{} failed in {}: {}.",
             quoted(&row.title),
             match (blocks, cell.trials.measured.len()) {
-                (_, 0) => format!("block {}, and was not measured", failed.block),
-                (1, _) => format!("block {}, which is in no figure", failed.block),
+                (_, 0) => format!("block {}, and was not measured", failed.block + 1),
+                (1, _) => format!("block {}, which is in no figure", failed.block + 1),
                 (n, _) => format!("{n} blocks, which are in no figure"),
             },
             failed.reason.trim_end_matches('.')
@@ -261,170 +255,6 @@ fn not_run<'a>(plan: &'a Plan, row: &PlannedRow) -> Option<&'a NotRun> {
     let not = &plan.not_run;
     let found = not.iter().find(named).or_else(|| not.iter().find(by_id));
     found.or_else(|| not.iter().find(wants))
-}
-
-/// What is said of the tables with rows at the top of the document: of each what its rows cost or bring, and
-/// what became of their numbers.
-pub fn points(run: &Run, cells: &[CellFigures]) -> Vec<Point> {
-    let tables = sections(run, cells)
-        .into_iter()
-        .flat_map(|section| section.tables);
-    let tables: Vec<Rows<'_>> = tables.collect();
-    let of = |head: &str, said: Vec<String>| {
-        let (head, text) = (head.to_owned(), said.join(" "));
-        (!said.is_empty()).then_some(Point { head, text })
-    };
-    let all: Vec<&CellFigures> = tables.iter().flat_map(Rows::cells).collect();
-    let compared = tables.iter().map(|rows| of(&rows.title, compared(rows)));
-    let kept = of("What was kept", numbers_of(&all));
-    compared.chain([kept]).flatten().collect()
-}
-
-/// What each row costs or brings against the row that it stands beside; where nothing may be claimed, its rate.
-fn compared(rows: &Rows<'_>) -> Vec<String> {
-    let mut said = Vec::new();
-    let mut groups: Vec<(&CellFigures, Vec<(&CellFigures, &RatioFigure)>)> = Vec::new();
-    for cell in rows.cells() {
-        let title = cell.row().and_then(|row| row.baseline.as_ref());
-        let other = title.and_then(|title| rows.named(title));
-        let (Some(other), Some(ratio)) = (other, &cell.ratio) else {
-            continue;
-        };
-        if cell.is_invalid() || other.is_invalid() || ratio.conclusion == "not-claimed" {
-            continue;
-        }
-        match groups.iter_mut().find(|(of, _)| of.cell == other.cell) {
-            Some((_, own)) => own.push((cell, ratio)),
-            None => groups.push((other, vec![(cell, ratio)])),
-        }
-    }
-    for (other, own) in &groups {
-        said.extend(beside(other, own));
-    }
-    if said.is_empty() {
-        said.extend(extent(rows));
-    }
-    let left_out = rows.cells().into_iter().filter(|cell| cell.is_invalid());
-    let titles: Vec<String> = left_out.map(|cell| quoted(&cell.label)).collect();
-    if !titles.is_empty() {
-        said.push(format!(
-            "Invalid, and compared with nothing: {}.",
-            listed(&titles)
-        ));
-    }
-    said
-}
-
-fn beside(other: &CellFigures, own: &[(&CellFigures, &RatioFigure)]) -> Option<String> {
-    let is_same = |ratio: &RatioFigure| ratio.conclusion == "no-difference-shown";
-    let differ = own.iter().filter(|(_, ratio)| !is_same(ratio));
-    let differ =
-        differ.map(|(cell, ratio)| format!("{} {}", quoted(&cell.label), costs_or_brings(ratio)));
-    let differ: Vec<String> = differ.collect();
-    let same = own.iter().filter(|(_, ratio)| is_same(ratio));
-    let same = same.map(|(cell, ratio)| {
-        let ends = [ratio.low, ratio.high].map(numbers::change);
-        format!("{} ({} to {} %)", quoted(&cell.label), ends[0], ends[1])
-    });
-    let same: Vec<String> = same.collect();
-    let mut parts = Vec::new();
-    if !differ.is_empty() {
-        parts.push(differ.join("; "));
-    }
-    if !same.is_empty() {
-        parts.push(format!("no difference shown for {}", listed(&same)));
-    }
-    Some(format!(
-        "Against {} ({}/s): {}.",
-        quoted(&other.label),
-        numbers::rate(other.rate_per_s?.median),
-        parts.join("; ")
-    ))
-}
-
-/// The rates of the rows, the highest first, among them the row that is the first baseline of another.
-fn extent(rows: &Rows<'_>) -> Option<String> {
-    let cells = rows.cells().into_iter().filter(|cell| !cell.is_invalid());
-    let mut baselines = rows
-        .rows
-        .iter()
-        .filter_map(|(row, _)| row.baseline.as_ref());
-    let baseline = baselines.next();
-    let is_baseline = |cell: &CellFigures| cell.row().map(|row| &row.title) == baseline;
-    let named = |cell: &CellFigures| (quoted(&cell.label), is_baseline(cell));
-    let how = (
-        Code::P001,
-        numbers::rate as fn(f64) -> String,
-        " requests/s",
-    );
-    let said = medians(cells, |cell| cell.rate_per_s, named, how)?;
-    Some(format!("{said}."))
-}
-
-/// What became of the numbers of all rows.
-fn numbers_of(cells: &[&CellFigures]) -> Vec<String> {
-    let counters: Vec<(&CellFigures, &CounterFigures)> = cells
-        .iter()
-        .filter_map(|cell| Some((*cell, cell.service.as_ref()?.counter.as_ref()?)))
-        .filter(|(_, counter)| counter.blocks > 0)
-        .collect();
-    let titles = |of: &dyn Fn(&CounterFigures) -> bool| -> Vec<String> {
-        let own = counters.iter().filter(|(_, counter)| of(counter));
-        own.map(|(cell, _)| quoted(&cell.label)).collect()
-    };
-    let mut said = Vec::new();
-    let wrong = titles(&|t| t.uncounted > 0 || t.invented > 0);
-    let read = titles(&|t| t.read > 0);
-    if !wrong.is_empty() {
-        said.push(format!("The number came out wrong in {}.", listed(&wrong)));
-    } else if read.len() > 1 {
-        said.push(format!(
-            "All that was acknowledged was counted in all {} rows whose number was read after the load.",
-            read.len()
-        ));
-    } else if !read.is_empty() {
-        said.push("All that was acknowledged was counted.".to_owned());
-    }
-    said.extend(kept_of(&counters));
-    said
-}
-
-/// What rows had when they were started anew.
-fn kept_of(counters: &[(&CellFigures, &CounterFigures)]) -> Option<String> {
-    let ended = counters.iter().find_map(|(_, counter)| counter.ended_by)?;
-    let asked = || counters.iter().filter(|(_, counter)| counter.asked > 0);
-    let name = |(cell, _): &(&CellFigures, &CounterFigures)| quoted(&cell.label);
-    let keeping = || asked().filter(|(_, counter)| !counter.keeps_nothing);
-    let lossy = keeping().filter(|(_, counter)| counter.lost > 0);
-    let lossy: Vec<String> = lossy
-        .map(|of| format!("{} {}", name(of), lost(of.1)))
-        .collect();
-    let whole: Vec<String> = keeping().filter(|(_, t)| t.lost == 0).map(name).collect();
-    let forgetful: Vec<String> = asked().filter(|(_, t)| t.keeps_nothing).map(name).collect();
-    let mut parts = Vec::new();
-    if !lossy.is_empty() {
-        parts.push(lossy.join("; "));
-    }
-    match (whole.len(), lossy.is_empty()) {
-        (0, _) => {}
-        (n, true) if n > NAMED_MAX => {
-            parts.push(format!(
-                "nothing that was acknowledged was missing in any of {n} rows"
-            ));
-        }
-        _ => parts.push(format!("nothing was missing in {}", listed(&whole))),
-    }
-    if !forgetful.is_empty() {
-        parts.push(format!(
-            "by what they state, nothing is kept in {}",
-            listed(&forgetful)
-        ));
-    }
-    let after = match ended {
-        Ended::Stopped => "After a stop",
-        Ended::Killed => "After a kill under load",
-    };
-    (!parts.is_empty()).then(|| format!("{after}: {}.", parts.join("; ")))
 }
 
 /// `none lost`, `lost 20 (0.004 %)`, `not asked`; of a row that states it `keeps nothing`.
@@ -480,6 +310,7 @@ pub fn method(run: &Run) -> Option<String> {
         );
     }
     if rows {
+        said.push(DEVIATION);
         said.push(
             "CPU time a request is that of each process, whatever it did in the window, ÷ requests answered; \
              processes of one name are taken together. A side is full where its busiest core or thread was busy \

@@ -11,6 +11,7 @@ pub mod words;
 
 use self::sections::{Section, sections};
 use crate::Run;
+use crate::answer::ranking::{BY_RATE, By, RankedQuestion};
 use crate::figures::{CellFigures, measured};
 use crate::groups::{Group, groups};
 use crate::lists::{distinct, most};
@@ -48,6 +49,29 @@ pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
     }
     parts.extend(of_open_loops(run, cells));
     parts
+}
+
+/// Who keeps an objective up to the highest rate.
+pub fn questions<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<RankedQuestion<'a>> {
+    let question = |section: Section<'a>| RankedQuestion {
+        title: format!(
+            "{}, {}, {}",
+            section.group.workload,
+            section.group.size(),
+            section.objective()
+        ),
+        by: By {
+            heading: "highest requests/s",
+            ..BY_RATE
+        },
+        subjects: section
+            .cells
+            .iter()
+            .map(|c| (c.label.clone(), *c))
+            .collect(),
+        without: None,
+    };
+    sections(run, cells).into_iter().map(question).collect()
 }
 
 fn drawn(id: &str, section: &Section<'_>) -> Vec<Picture> {

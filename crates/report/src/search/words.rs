@@ -1,65 +1,9 @@
 //! Sentences on searches.
 
-use prony_base::counted;
-use prony_findings::Verdict;
-
-use super::sections::{Section, sections};
+use super::sections::Section;
 use crate::Run;
-use crate::against::{against_reference, left_out};
-use crate::figures::CellFigures;
 use crate::numbers;
 use crate::sent::sent;
-use crate::words::{listed, what_follows};
-
-/// The sentences of the short answer; none where nothing was looked for, or nothing has ended.
-pub fn answer(run: &Run, cells: &[CellFigures]) -> Vec<String> {
-    let sections = sections(run, cells);
-    let all = || sections.iter().flat_map(|section| &section.cells);
-    let ended = || all().filter(|cell| cell.is_measured());
-    let Some(blocks) = ended().map(|cell| cell.trials.measured.len()).max() else {
-        return Vec::new();
-    };
-    let mut said = vec![format!(
-        "The highest rate that keeps an objective was looked for in {} of {}, in {} of one search each: {}",
-        ended().count(),
-        counted(all().count(), "cell"),
-        counted(blocks, "block"),
-        what_follows(run, blocks)
-    )];
-    said.extend(sections.iter().map(of_section));
-    said
-}
-
-fn of_section(section: &Section<'_>) -> String {
-    let place = format!("On {}", section.group.place());
-    let objective = section.objective();
-    let cells = section.cells.iter().copied();
-    let (invalid, usable): (Vec<_>, Vec<_>) = cells.partition(|c: &&CellFigures| c.is_invalid());
-    let compared = format!("{place}, by the highest rate that keeps {objective}");
-    let said = against_reference(&compared, &usable);
-    let said = said.or_else(|| {
-        let found: Vec<String> = usable.iter().filter_map(|cell| kept_up_to(cell)).collect();
-        (!found.is_empty())
-            .then(|| format!("{place}, {objective} is kept up to: {}.", listed(&found)))
-    });
-    let said = said.unwrap_or_else(|| format!("{place}, no rate is known that keeps {objective}."));
-    said + &left_out(&invalid)
-}
-
-/// `axum 12.1 k/s (11.8–12.4 k)`.
-fn kept_up_to(cell: &CellFigures) -> Option<String> {
-    let rate = cell.rate_per_s?;
-    let least = match cell.verdict {
-        Some(Verdict::Bound) => "at least ",
-        _ => "",
-    };
-    Some(format!(
-        "{} {least}{}/s ({})",
-        cell.label,
-        numbers::rate(rate.median),
-        numbers::rates(rate.low, rate.high)
-    ))
-}
 
 /// What a reader must know before the table.
 pub fn before(section: &Section<'_>) -> String {

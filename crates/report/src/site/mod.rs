@@ -18,7 +18,7 @@ mod body;
 mod frame;
 mod links;
 mod nav;
-mod outline;
+pub mod outline;
 mod search;
 
 use std::collections::{BTreeMap, BTreeSet};

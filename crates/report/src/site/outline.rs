@@ -137,7 +137,7 @@ impl FirstSentence {
 
 /// The anchor of a heading, as GitHub makes it: small letters, `-` for spaces, nothing else but digits and `_`; a number
 /// where another heading has it already.
-fn anchor(text: &str, taken: &mut BTreeMap<String, u32>) -> String {
+pub fn anchor(text: &str, taken: &mut BTreeMap<String, u32>) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.trim().chars().flat_map(char::to_lowercase) {
         match c {

@@ -224,15 +224,53 @@ pub fn expanded(args: Vec<OsString>) -> Result<(Vec<OsString>, Option<String>), 
     Ok((all, shown))
 }
 
+/// What is said of words that `prony load` does not take, where all of them are those of other tools.
+pub fn looks_like(args: &[OsString]) -> Option<String> {
+    if args.get(1).is_none_or(|command| command != "load") {
+        return None;
+    }
+    let words: Vec<String> = args
+        .iter()
+        .skip(2)
+        .map(|word| word.to_str().map(str::to_owned))
+        .collect::<Option<_>>()?;
+    if !words.iter().any(|word| word.starts_with('-')) {
+        return None;
+    }
+    let typed = in_shell(&words);
+    let of_tool = |tool: &Tool| {
+        Some((
+            tool.name,
+            translated(&format!("{} {typed}", tool.name)).ok()?,
+        ))
+    };
+    let all: Vec<(&str, Vec<String>)> = TOOLS.iter().filter_map(of_tool).collect();
+    let (first, words) = all.first()?;
+    let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
+    let names = match names.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+        None => return None,
+    };
+    Some(format!(
+        "this looks like {names}. Run: {}\nor: prony load --from '{first} {typed}'",
+        quoted(words)
+    ))
+}
+
 /// A command as a shell takes it.
 fn quoted(words: &[String]) -> String {
+    format!("prony load {}", in_shell(words))
+}
+
+/// Words as a shell takes them.
+fn in_shell(words: &[String]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=@%+".contains(c);
     let word = |word: &String| match !word.is_empty() && word.chars().all(plain) {
         true => word.clone(),
         false => format!("'{}'", word.replace('\'', "'\\''")),
     };
-    let words: Vec<String> = words.iter().map(word).collect();
-    format!("prony load {}", words.join(" "))
+    words.iter().map(word).collect::<Vec<_>>().join(" ")
 }
 
 /// What is to be said beside an error about the words of `prony load`, where one of them is a flag of another tool. Where a value is what

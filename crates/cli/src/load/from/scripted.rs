@@ -10,7 +10,7 @@ use super::translation::Translation;
 pub const SCRIPTED: &[Tool] = &[K6, LOCUST];
 
 /// Why no command of theirs is translated.
-pub const IN_A_SCRIPT: &str = "what its users do is in a script, which is not translated: docs/scenarios.md has the same users as a script of it and as \
+pub const IN_A_SCRIPT: &str = "what its users do is in a script, which is not translated: `prony docs scenarios` has the same users as a script of it and as \
      a file for --scenario";
 
 /// Words of ours that stand for a flag; no command is translated by them.

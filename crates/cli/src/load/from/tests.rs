@@ -346,7 +346,7 @@ fn each_row_that_is_ours_is_taken_and_each_other_is_refused_by_name() {
 fn a_command_that_runs_a_script_says_where_its_counterpart_is() {
     for command in ["k6 run -u 5 x.js", "/usr/bin/locust -f x.py --headless"] {
         let why = translated(command).expect_err(command);
-        assert!(why.contains("docs/scenarios.md"), "{why}");
+        assert!(why.contains("`prony docs scenarios`"), "{why}");
     }
 }
 
@@ -455,6 +455,24 @@ fn from_is_replaced_and_requirements_may_follow_each_other() {
     let (all, _) = expand(&["prony", "run", "--from", "x"]);
     assert_eq!(all, "run --from x");
     assert!(expanded(arguments(&["prony", "load", "--from"])).is_err());
+}
+
+#[test]
+fn flags_of_another_tool_were_answered_with_every_tools_meaning_of_each_letter() {
+    let looks =
+        |words: &[&str]| super::looks_like(&arguments(&[&["prony", "load"], words].concat()));
+    let said = looks(&["-z", "10s", "-q", "200", "-m", "POST", URL]).expect("hey's");
+    assert!(said.starts_with("this looks like hey"), "{said}");
+    assert!(
+        said.contains("Run: prony load ") && said.contains(URL),
+        "{said}"
+    );
+    assert!(
+        said.contains(&format!("--from 'hey -z 10s -q 200 -m POST {URL}'")),
+        "{said}"
+    );
+    assert_eq!(looks(&["--frobnicate", URL]), None);
+    assert_eq!(super::looks_like(&arguments(&["prony", "run", "-m"])), None);
 }
 
 #[test]

@@ -267,6 +267,17 @@ impl LiveView {
             .skip(self.seconds.len().saturating_sub(columns))
     }
 
+    /// Where each of these seconds begins, and how many columns it takes: a run of few seconds fills the screen's width.
+    fn places(&self, columns: usize) -> impl Iterator<Item = (u16, usize, &ShownSecond)> {
+        let planned = self
+            .length
+            .map_or(0, |length| length.0.div_ceil(1_000_000_000) as usize);
+        let seconds = planned.max(self.seconds.len());
+        let each = columns.checked_div(seconds).map_or(1, |each| each.max(1));
+        let shown = self.shown_seconds(columns).enumerate();
+        shown.map(move |(at, second)| (LABELS + (at * each) as u16, each, second))
+    }
+
     /// A line with a bar for each second, as high as its rate; red where there were errors.
     fn draw_rates(&self, to: &mut Buffer, row: u16) {
         let columns = usize::from(to.area.width.saturating_sub(LABELS));
@@ -281,7 +292,7 @@ impl LiveView {
             LABELS.into(),
             Style::new().add_modifier(Modifier::DIM),
         );
-        for (x, second) in (LABELS..).zip(self.shown_seconds(columns)) {
+        for (x, each, second) in self.places(columns) {
             let part = (second.rate / highest * HEIGHTS.len() as f64).ceil() as usize;
             let bar = HEIGHTS[part.clamp(1, HEIGHTS.len()) - 1];
             let colour = if second.errors > 0 {
@@ -289,7 +300,12 @@ impl LiveView {
             } else {
                 Color::Cyan
             };
-            to.set_string(x, row, bar.to_string(), Style::new().fg(colour));
+            to.set_string(
+                x,
+                row,
+                bar.to_string().repeat(each),
+                Style::new().fg(colour),
+            );
         }
     }
 
@@ -320,14 +336,15 @@ impl LiveView {
             let label = shown(lower(low + at * each));
             let dim = Style::new().add_modifier(Modifier::DIM);
             to.set_stringn(0, y, format!("{label:>7}"), LABELS.into(), dim);
-            for (x, second) in (LABELS..).zip(self.shown_seconds(columns)) {
+            for (x, each, second) in self.places(columns) {
                 let requests = sum(second, at);
                 if requests > 0 {
                     // By the logarithm, so that a few slow ones are seen beside thousands of fast ones.
                     let part = (requests as f64).ln() / fullest.ln();
                     let shade = (part * SHADES.len() as f64) as usize;
                     let shade = SHADES[shade.min(SHADES.len() - 1)];
-                    to.set_string(x, y, shade.to_string(), Style::new().fg(Color::Blue));
+                    let shade = shade.to_string().repeat(each);
+                    to.set_string(x, y, shade, Style::new().fg(Color::Blue));
                 }
             }
         }

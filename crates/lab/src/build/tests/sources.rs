@@ -221,6 +221,7 @@ fn without_git_the_reason_is_git() {
         prony: Path::new("/usr/bin/prony"),
         kept: KEPT,
         cancel: &upstream.fixture.cancel,
+        only_kept: false,
     };
     let launcher = WithoutGit(&upstream.fixture.launcher);
     match build(&upstream.subject(&upstream.commits[0]), &context, &launcher) {

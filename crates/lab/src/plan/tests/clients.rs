@@ -65,7 +65,7 @@ fn clients_peers_and_networks_are_planned() {
     reference Some("test/single")
     cores [0] and [1]
     cap 20000 by the experiment, which asks for no more than 20000
-    10 cells in 3 blocks: 30 trials, about 3 min
+    10 combinations in 3 blocks: 30 trials, about 3 min
       test/both one c=1 style=plain
       test/single one c=1
       test/both one c=1 style=tuned
@@ -159,7 +159,7 @@ fn what_clients_networks_and_peers_cannot_do_is_named() {
     reference Some("test/single")
     cores [0] and [1]
     cap 20000 by the experiment, which asks for no more than 20000
-    5 cells in 1 block: 5 trials, about 10 s
+    5 combinations in 1 block: 5 trials, about 10 s
       test/both one c=8 style=plain
       test/single one c=8
       test/both one c=8 style=tuned
@@ -191,6 +191,7 @@ fn a_peer_that_cannot_be_built_takes_its_cells_with_it() {
             remedy: String::new(),
             log: None,
             interrupted: false,
+            due: false,
         })
     };
     let settled = settle(planned.clone(), &[("test/other".to_owned(), failed())]);

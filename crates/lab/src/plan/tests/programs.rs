@@ -96,7 +96,7 @@ fn works_sizes_builds_and_threads_multiply_and_what_is_not_done_is_named() {
     reference Some("test/a")
     cores [0, 1] and []
     cap 0 by 
-    12 cells in 6 blocks: 72 trials, about 3 min if a program runs for a second
+    12 combinations in 6 blocks: 72 trials, about 3 min if a program runs for a second
       test/a start n=1000 hardening=on threads=1
       test/b start n=1000 threads=1
       test/a start n=1000 hardening=off threads=1
@@ -232,6 +232,7 @@ fn a_build_that_fails_takes_its_sizes_along() {
         remedy: String::new(),
         log: None,
         interrupted: false,
+        due: false,
     });
     let plan = settle(plan, &[("test/b".to_owned(), failed)]);
     assert_eq!(plan.workloads.len(), 1);

@@ -116,7 +116,7 @@ fn rows_are_planned_in_their_order_with_what_stands_around_them() {
     reference None
     cores [0] and [1]
     cap 20000 by the experiment, which asks for no more than 20000
-    13 cells in 3 blocks: 39 trials, about 5 min
+    13 combinations in 3 blocks: 39 trials, about 5 min
       test/clicky backends c=1 backend=none
       test/clicky backends c=1 backend=file
       test/clicky backends c=1 backend=file threads=1
@@ -243,7 +243,7 @@ fn a_service_that_is_not_there_takes_its_rows_and_no_others() {
     reference None
     cores [0] and [1]
     cap 20000 by the experiment, which asks for no more than 20000
-    10 cells in 2 blocks: 20 trials, about 68 s
+    10 combinations in 2 blocks: 20 trials, about 68 s
       test/clicky backends c=1 backend=none
       test/clicky backends c=1 backend=file
       test/clicky backends c=1 backend=file threads=1
@@ -293,6 +293,7 @@ fn a_service_that_cannot_be_built_takes_its_rows_with_it() {
         remedy: String::new(),
         log: None,
         interrupted: false,
+        due: false,
     });
     let ready = BuildOutcome::Ready(Ready {
         repositories: Vec::new(),
@@ -370,7 +371,7 @@ fn a_counter_that_is_kept_takes_a_start_longer() {
         let plan = planned(&text(kept), |_| {}, &Options::default());
         estimate(&plan, Nanos::from_secs(1), Beside::default())
     };
-    // 13 cells in 3 blocks.
+    // 13 combinations in 3 blocks.
     assert_eq!(length("kill"), length("no") + Nanos::from_secs(39));
 }
 

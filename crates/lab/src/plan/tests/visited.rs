@@ -24,7 +24,7 @@ fn closed_loops_of_servers_alone_are_visited_and_others_are_named_with_the_reaso
     );
     assert_eq!(visits::count(visits, Nanos(visited.duration_ns)), 15);
     insta::assert_snapshot!(lines_on_visits(&visited).join("\n"), @"
-    4 cells visited in turns of 200ms (after a lead-in of 20.0ms), 15 in each block, with the others stopped
+    4 combinations visited in turns of 200ms (after a lead-in of 20.0ms), 15 in each block, with the others stopped
     measured by itself, as its load is no closed loop without think time, and continues while servers are paused: a open c=4 rate=100, b open c=4 rate=100
     ");
     let without = planned("", &Options::default());
@@ -90,13 +90,13 @@ fn what_is_compared_is_measured_alike() {
         lines_on_visits(&made).join("\n")
     };
     insta::assert_snapshot!(with(&[]), @"
-    no cell can be visited in turns
+    nothing can be visited in turns
     measured by itself, as it is compared with there w c=4, which is measured by itself: a w c=4, b w c=4
     measured by itself, as it was not started by Prony, which pauses only its own processes: there w c=4
     ");
-    insta::assert_snapshot!(with(&["a w*", "b w*"]), @"2 cells visited in turns of 200ms (after a lead-in of 20.0ms), 50 in each block, with the others stopped");
+    insta::assert_snapshot!(with(&["a w*", "b w*"]), @"2 combinations visited in turns of 200ms (after a lead-in of 20.0ms), 50 in each block, with the others stopped");
     insta::assert_snapshot!(with(&["a w*"]), @"
-    no cell can be visited in turns
+    nothing can be visited in turns
     measured by itself, as no other server of its workload and connections is there to be visited beside it: a w c=4
     ");
 }

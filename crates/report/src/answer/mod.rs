@@ -1,0 +1,332 @@
+//! The answer of a run: of each question a ranking, and around it who leads and by how much, how sure that is, and what limited it.
+//!
+//! Servers, searches, programs, rows and clients say what their questions are; everything else is made here, for all of them. The terminal
+//! (`text`), Markdown and the page show the same value. Not for: what may be claimed, which `claims` settles.
+
+pub mod chart;
+pub mod ranking;
+pub mod text;
+
+use prony_base::counted;
+use prony_findings::Code;
+use prony_record::{Plan, Work};
+use prony_stats::BLOCKS_INTERVAL_MIN;
+use serde::Serialize;
+
+use crate::Run;
+use crate::claims;
+use crate::figures::CellFigures;
+use crate::lists::{distinct, push_under};
+use crate::method;
+use crate::metrics::Metric;
+use crate::numbers;
+use crate::words::few;
+use crate::{clients, machine, programs, rows, search, servers};
+use ranking::{BASELINE, FOREMOST, Ranked, RankedQuestion, Ranking};
+
+/// What a run answers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Answer {
+    /// Who leads, and by how much.
+    pub leads: Vec<String>,
+    /// How sure that is.
+    pub sure: Vec<String>,
+    /// What limited it, or speaks against some of it.
+    pub limits: Vec<String>,
+    /// What came of what is required.
+    pub required: Vec<String>,
+    /// The rankings of the foremost questions.
+    pub rankings: Vec<Ranking>,
+    /// Those of all other questions.
+    pub more: Vec<Ranking>,
+}
+
+/// Leaders that are named: of more their number is told.
+const NAMED_MAX: usize = 3;
+
+/// The answer that the figures allow.
+pub fn answer(run: &Run, cells: &[CellFigures]) -> Answer {
+    let kinds = [
+        servers::questions(cells),
+        search::questions(run, cells),
+        programs::questions(run, cells),
+        rows::questions(run, cells),
+        clients::questions(run, cells),
+    ];
+    let ranked = |of: Vec<RankedQuestion<'_>>| of.iter().filter_map(Ranking::of).collect();
+    let kinds: Vec<Vec<Ranking>> = kinds.into_iter().map(ranked).collect();
+    let (rankings, more) = foremost(kinds);
+    let mut leads: Vec<String> = method::mark(&run.plan).into_iter().collect();
+    if rankings.is_empty() {
+        leads.push(nothing(run, cells));
+        return Answer {
+            leads,
+            ..Answer::default()
+        };
+    }
+    let limits = limits(run, cells, rankings.iter().chain(&more));
+    let all = || rankings.iter().chain(&more);
+    let alone: Option<Vec<String>> = all().map(|of| alone(of, cells)).collect();
+    // Where nobody is compared with anybody, a sentence each says it all.
+    let (said, rankings, more) = match alone {
+        Some(said) => (said, Vec::new(), Vec::new()),
+        None => (all_leads(&rankings, &more), rankings, more),
+    };
+    leads.extend(said.into_iter().take(FOREMOST));
+    Answer {
+        leads,
+        sure: sure(run, cells),
+        limits,
+        required: Vec::new(),
+        rankings,
+        more,
+    }
+}
+
+/// What is told of one subject alone; `None` where there are several.
+fn alone(of: &Ranking, cells: &[CellFigures]) -> Option<String> {
+    let ([row], []) = (&of.rows[..], &of.left_out[..]) else {
+        return None;
+    };
+    let cell = cells.iter().find(|cell| cell.cell == row.drawn.cell)?;
+    let is_server = cell.program.is_none() && cell.client.is_none();
+    let metrics = [Metric::P50, Metric::P99, Metric::CPU];
+    let metrics = metrics
+        .into_iter()
+        .filter(|own| is_server && own.title != of.metric);
+    let more = metrics.filter_map(|of| {
+        let value = (of.value)(cell)?;
+        Some(format!(", {} {}", of.compared, (of.alone)(value)))
+    });
+    let more: String = more.collect();
+    Some(format!(
+        "{}: {} {} {}{more}.",
+        of.title, row.name, row.value, of.metric
+    ))
+}
+
+impl Answer {
+    /// Its sentences, to be changed.
+    pub fn sentences_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let all = self.leads.iter_mut().chain(&mut self.sure);
+        all.chain(&mut self.limits).chain(&mut self.required)
+    }
+
+    /// Its sentences, in the order in which they are read.
+    pub fn sentences(&self) -> impl Iterator<Item = &String> {
+        let all = self.leads.iter().chain(&self.sure).chain(&self.limits);
+        all.chain(&self.required)
+    }
+}
+
+/// The first questions of each kind in turn, and the others.
+fn foremost(kinds: Vec<Vec<Ranking>>) -> (Vec<Ranking>, Vec<Ranking>) {
+    let mut kinds: Vec<_> = kinds.into_iter().map(Vec::into_iter).collect();
+    let mut all = Vec::new();
+    loop {
+        let before = all.len();
+        all.extend(kinds.iter_mut().filter_map(Iterator::next));
+        if all.len() == before {
+            break;
+        }
+    }
+    let more = all.split_off(all.len().min(FOREMOST));
+    (all, more)
+}
+
+/// Who leads: a sentence each of few questions, of many how often who does.
+fn all_leads(rankings: &[Ranking], more: &[Ranking]) -> Vec<String> {
+    let is_decided = |of: &&Ranking| of.first().next().is_some();
+    let contests: Vec<&Ranking> = rankings.iter().chain(more).filter(is_decided).collect();
+    if more.is_empty() || contests.len() <= FOREMOST {
+        return rankings.iter().map(lead).collect();
+    }
+    let mut by_name: Vec<(&str, Vec<&Ranking>)> = Vec::new();
+    for ranking in &contests {
+        if let [one] = ranking.first().collect::<Vec<_>>()[..] {
+            push_under(&mut by_name, one.name.as_str(), *ranking);
+        }
+    }
+    by_name.sort_by_key(|(_, own)| std::cmp::Reverse(own.len()));
+    let led: usize = by_name.iter().map(|(_, own)| own.len()).sum();
+    let often = by_name.iter().take(NAMED_MAX);
+    let often = often.map(|(name, own)| format!("{name} on {}", own.len()));
+    let often = often
+        .collect::<Vec<_>>()
+        .join(", ")
+        .replacen(" on", " leads on", 1);
+    let (all, alone) = (contests.len(), contests.len() - led);
+    let mut said = vec![match (led, alone) {
+        (0, _) => format!("Nobody leads alone on any of {all} questions."),
+        (_, 0) => format!("Of {all} questions {often}."),
+        (_, alone) => format!("Of {all} questions {often}; nobody alone on {alone}."),
+    }];
+    said.extend(rankings.iter().map(lead).take(FOREMOST - 1));
+    said
+}
+
+/// Who leads, and by how much.
+fn lead(of: &Ranking) -> String {
+    let first: Vec<&Ranked> = of.first().collect();
+    let title = &of.title;
+    let next = of.rows.iter().find(|row| row.place == Some(2));
+    match (&first[..], next) {
+        _ if of.is_of_costs => farthest(of),
+        ([], _) => unranked(of),
+        ([one], Some(next)) if one.beside == BASELINE => format!(
+            "{title}: {} leads; next is {}, {}.",
+            one.name, next.name, next.beside
+        ),
+        ([one], _) => format!(
+            "{title}: {} leads, {} beside {}.",
+            one.name, one.beside, of.baseline
+        ),
+        (all, None) if all.len() == of.rows.len() => {
+            format!("{title}: no difference among {} is shown.", all.len())
+        }
+        (_, next) => {
+            let who = match first.len() <= NAMED_MAX {
+                true => few(&first.iter().map(|row| row.name.clone()).collect::<Vec<_>>()),
+                false => format!("{} of {}", first.len(), of.rows.len()),
+            };
+            let next = next.map_or_else(String::new, |next| match next.beside.as_str() {
+                BASELINE => format!("; next is {}", next.name),
+                beside => format!("; next is {}, {beside}", next.name),
+            });
+            format!("{title}: {who} are not told apart{next}.")
+        }
+    }
+}
+
+/// The row that is farthest from what all are compared with.
+fn farthest(of: &Ranking) -> String {
+    let far = |row: &&Ranked| row.drawn.claimed.map(|ratio| libm::log(ratio).abs());
+    let claimed = of.rows.iter().filter(|row| far(row).is_some());
+    let most = claimed.max_by(|a, b| far(a).unwrap_or(0.0).total_cmp(&far(b).unwrap_or(0.0)));
+    match most {
+        Some(most) => format!(
+            "{}: the largest change is {}, {}.",
+            of.title, most.name, most.beside
+        ),
+        None if of.baseline.is_empty() => unranked(of),
+        None => format!("{}: no difference is shown.", of.title),
+    }
+}
+
+/// Who stands first where no order is claimed.
+fn unranked(of: &Ranking) -> String {
+    let title = &of.title;
+    match of.rows.first() {
+        Some(first) => format!(
+            "{title}: {} stands first with {} {}; no order is claimed.",
+            first.name, first.value, of.metric
+        ),
+        None => format!("{title}: no figure can be used."),
+    }
+}
+
+fn nothing(run: &Run, cells: &[CellFigures]) -> String {
+    let failed = cells.iter().filter(|c| !c.trials.failed.is_empty()).count();
+    let why = if failed > 0 {
+        format!(
+            "all {} that were tried failed; why is below",
+            counted(failed, "cell")
+        )
+    } else if run.plan.not_run.is_empty() && cells.is_empty() {
+        "the plan holds no cell".to_owned()
+    } else if cells.is_empty() {
+        "this machine can run none of what the experiment names".to_owned()
+    } else {
+        "no trial has ended yet".to_owned()
+    };
+    format!("Nothing was measured: {why}.")
+}
+
+/// What the subjects of a run are called.
+fn noun(plan: &Plan) -> &'static str {
+    let is = |work: fn(&Work<'_>) -> bool| plan.workloads.iter().all(|w| work(&w.work()));
+    if is(|work| *work == Work::Server) {
+        "server"
+    } else if is(|work| matches!(work, Work::Program(_))) {
+        "program"
+    } else if is(|work| matches!(work, Work::Client(_))) {
+        "client"
+    } else {
+        "subject"
+    }
+}
+
+/// How often all was measured, and what that is too little for.
+fn sure(run: &Run, cells: &[CellFigures]) -> Vec<String> {
+    let plan = &run.plan;
+    let blocks = cells.iter().map(|cell| cell.trials.measured.len());
+    let blocks = blocks.max().unwrap_or(0);
+    let times = match blocks {
+        1 => "once".to_owned(),
+        n => format!("{n} times"),
+    };
+    let length = match plan.duration_ns {
+        0 => String::new(),
+        ns => format!(" for {}", numbers::duration(ns)),
+    };
+    let mut said = vec![format!("Each {} was measured {times}{length}.", noun(plan))];
+    let differ = |cell: &CellFigures| {
+        let ratio = cell.ratio.as_ref().filter(|_| cell.is_copy);
+        ratio.is_some_and(|of| matches!(of.conclusion, "higher" | "lower"))
+    };
+    let resolutions = claims::resolutions(plan, cells);
+    let told = resolutions.iter().filter(|of| of.comparisons > 0);
+    let told: Vec<f64> = told.filter_map(|of| of.detectable).collect();
+    let by = |of: fn(f64, f64) -> f64| told.iter().copied().reduce(of).unwrap_or(0.0);
+    if cells.iter().any(differ) {
+        said.push(
+            "A copy of the baseline came out different, so nothing is claimed of rates.".to_owned(),
+        );
+    } else if !told.is_empty() {
+        let (least, most) = (by(f64::min), by(f64::max));
+        let under = match most > 1.2 * least {
+            true => format!("{} to {}", about(least), about(most)),
+            false => about(most),
+        };
+        said.push(format!(
+            "Differences under about {under} % would be missed."
+        ));
+    } else if blocks < BLOCKS_INTERVAL_MIN {
+        said.push(match plan.quick && plan.visits.is_some() {
+            true => "A quick look: only large differences are ranked.".to_owned(),
+            false => format!("A first look: a ranking takes {BLOCKS_INTERVAL_MIN} blocks."),
+        });
+    }
+    said
+}
+
+/// A share in whole per cent, or with a decimal where it is small.
+fn about(share: f64) -> String {
+    let percents = 100.0 * share;
+    let decimals = usize::from(percents < 9.95);
+    format!("{percents:.decimals$}")
+}
+
+/// What was the limit, what failed, and what the machine did.
+fn limits<'a>(
+    run: &Run,
+    cells: &[CellFigures],
+    rankings: impl Iterator<Item = &'a Ranking>,
+) -> Vec<String> {
+    let mut said = Vec::new();
+    let mut values = rankings.flat_map(|of| &of.rows).map(|row| &row.value);
+    if values.any(|value| value.starts_with(['≥', '≤'])) {
+        let who = match cells.iter().any(|cell| cell.findings.contains(&Code::P020)) {
+            true => "the other side",
+            false => "the generator",
+        };
+        said.push(format!("≥, ≤: {who} was the limit."));
+    }
+    let failed = cells.iter().filter(|c| c.findings.contains(&Code::P010));
+    let failed = distinct(failed.map(|cell| cell.subject.clone()));
+    if !failed.is_empty() {
+        said.push(format!("Trials failed of {}.", few(&failed)));
+    }
+    said.extend(machine::sentence(&run.environment));
+    said
+}

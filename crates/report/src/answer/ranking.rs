@@ -1,0 +1,408 @@
+//! The subjects of one question in their order, as far as it is told.
+//!
+//! A place ends where all that follow are told apart from one in it. Two are told apart where their intervals beside the baseline, which hold
+//! together, do not meet; what is a bound has no end on that side, and what nothing is claimed of is told apart from nobody.
+//!
+//! Not for: which questions there are, which each kind of work says; sentences.
+
+use prony_findings::Code;
+use serde::Serialize;
+
+use crate::figures::{CellFigures, Figure};
+use crate::lists::distinct;
+use crate::numbers;
+use crate::ratio::{self, RatioFigure};
+
+/// Which of these subjects is ahead?
+pub struct RankedQuestion<'a> {
+    /// Of what: `hello, 100 connections`.
+    pub title: String,
+    /// By what.
+    pub by: By,
+    /// Names and figures.
+    pub subjects: Vec<(String, &'a CellFigures)>,
+    /// Its name, where all are one thing with something added or taken away: what that costs is asked then, and not who leads.
+    pub without: Option<String>,
+}
+
+/// What decides a question, and how it is shown.
+#[derive(Clone, Copy)]
+pub struct By {
+    /// With its unit, where `show` has none: `requests/s`.
+    pub heading: &'static str,
+    /// Where its value is in a cell of `summary.json`.
+    pub path: &'static str,
+    /// Its value.
+    pub figure: fn(&CellFigures) -> Option<Figure>,
+    /// How that is shown.
+    pub show: fn(f64) -> String,
+    /// Whether less of it is better.
+    pub falls: bool,
+    /// What a subject is beside its baseline.
+    pub ratio: fn(&CellFigures) -> Option<&RatioFigure>,
+    /// Whether a lower ratio is better.
+    pub ratio_falls: bool,
+    /// The finding by which a figure is a bound: what was the limit was not its subject.
+    pub bound: Code,
+}
+
+/// The answer to a question.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Ranking {
+    /// Of what.
+    pub title: String,
+    /// By what.
+    pub metric: String,
+    /// What all are compared with; empty: nothing.
+    pub baseline: String,
+    /// What the last column is called: `beside nginx`; empty: nothing stands there.
+    pub compared: String,
+    /// Whether what each costs is asked, and not who leads.
+    #[serde(skip)]
+    pub is_of_costs: bool,
+    /// How figures of its axis are shown.
+    #[serde(skip)]
+    pub show: HowShown,
+    /// Where its figures are in a cell of `summary.json`.
+    #[serde(skip)]
+    pub figure: &'static str,
+    /// The best first.
+    pub rows: Vec<Ranked>,
+    /// How many more rows there are.
+    #[serde(skip)]
+    pub more: usize,
+    /// Who has no place, and why.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// How figures are shown. All are equal: what is read back from a text has none.
+#[derive(Clone, Copy, Debug)]
+pub struct HowShown(pub fn(f64) -> String);
+
+impl Default for HowShown {
+    fn default() -> HowShown {
+        HowShown(numbers::rate)
+    }
+}
+
+impl PartialEq for HowShown {
+    fn eq(&self, _: &HowShown) -> bool {
+        true
+    }
+}
+
+/// A subject in its place.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Ranked {
+    /// From 1 on; those that are not told apart have the same. `None`: nothing is ranked.
+    pub place: Option<usize>,
+    /// Its name.
+    pub name: String,
+    /// Its figure, with `≥` or `≤` where that is a bound.
+    pub value: String,
+    /// What it is beside the baseline: `+34 % (+26 to +42)`, or `baseline`.
+    pub beside: String,
+    /// What is drawn of it.
+    #[serde(skip)]
+    pub drawn: Drawn,
+}
+
+/// The figures behind what is shown. They are equal to all others, as what is read back from a text has none.
+#[derive(Clone, Debug, Default)]
+pub struct Drawn {
+    /// The cell.
+    pub cell: String,
+    /// Median, and the ends of its interval or range.
+    pub figure: Option<Figure>,
+    /// Whether the others are compared with it.
+    pub is_baseline: bool,
+    /// Its ratio, where it is claimed.
+    pub claimed: Option<f64>,
+}
+
+impl PartialEq for Drawn {
+    fn eq(&self, _: &Drawn) -> bool {
+        true
+    }
+}
+
+/// A subject without a place.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct LeftOut {
+    /// Its name.
+    pub name: String,
+    /// Why, in a few words.
+    pub why: String,
+}
+
+impl Ranking {
+    /// What is answered to `question`; `None` where nothing of it was measured.
+    pub fn of(question: &RankedQuestion<'_>) -> Option<Ranking> {
+        let subjects = question.subjects.iter().filter(|(_, cell)| !cell.is_copy);
+        let (mut usable, out): (Vec<_>, Vec<_>) = subjects.partition(|(_, cell)| {
+            let is_sound = !cell.is_invalid() && !cell.is_overloaded();
+            is_sound && !discards(cell) && (question.by.figure)(cell).is_some()
+        });
+        if usable.is_empty() && out.iter().all(|(_, cell)| cell.verdict.is_none()) {
+            return None;
+        }
+        usable.sort_by(|a, b| {
+            let standing = |cell| question.by.standing(cell);
+            standing(b.1).total_cmp(&standing(a.1))
+        });
+        let beside = AgainstBaseline::of(question, &usable);
+        let places = beside.places(&usable);
+        let baseline = usable.iter().find(|(_, cell)| beside.is_baseline(cell));
+        let baseline = baseline.map_or_else(String::new, |(name, _)| name.clone());
+        // Of a time, which is the better the shorter, the ratio is that of the rates.
+        let of_rates = question.by.falls && !question.by.ratio_falls;
+        let compared = match (baseline.is_empty(), of_rates) {
+            (true, _) => String::new(),
+            (false, true) => format!("speed beside {baseline}"),
+            (false, false) => format!("beside {baseline}"),
+        };
+        let rows = usable.iter().zip(places);
+        let rows = rows.map(|((name, cell), place)| Ranked {
+            place,
+            name: name.clone(),
+            value: question.by.value(cell),
+            beside: beside.words(cell),
+            drawn: beside.drawn(cell),
+        });
+        Some(Ranking {
+            title: question.title.clone(),
+            metric: question.by.heading.to_owned(),
+            baseline,
+            compared,
+            is_of_costs: question.without.is_some(),
+            show: HowShown(question.by.show),
+            figure: question.by.path,
+            rows: rows.collect(),
+            more: 0,
+            left_out: out
+                .iter()
+                .map(|(name, cell)| left_out(name, cell))
+                .collect(),
+        })
+    }
+
+    /// Its first rows and the baseline's, as many as `rows` says.
+    pub fn brief(&self, rows: usize) -> Ranking {
+        let mut brief = self.clone();
+        if brief.rows.len() <= rows {
+            return brief;
+        }
+        let rest = brief.rows.split_off(rows.saturating_sub(1));
+        let baseline = rest.iter().find(|row| row.beside == BASELINE);
+        let last = baseline.or(rest.first()).cloned();
+        brief.rows.extend(last);
+        brief.more = self.rows.len() - brief.rows.len();
+        brief
+    }
+
+    /// Those in the first place.
+    pub fn first(&self) -> impl Iterator<Item = &Ranked> {
+        self.rows.iter().filter(|row| row.place == Some(1))
+    }
+}
+
+/// Questions that have their sentence, and their ranking at the top.
+pub const FOREMOST: usize = 3;
+/// What stands beside the baseline itself.
+pub const BASELINE: &str = "baseline";
+
+/// By requests a second.
+pub const BY_RATE: By = By {
+    heading: "requests/s",
+    path: "rate_per_s.median",
+    figure: |cell| cell.rate_per_s,
+    show: numbers::rate,
+    falls: false,
+    ratio: |cell| cell.ratio.as_ref(),
+    ratio_falls: false,
+    bound: Code::P001,
+};
+
+impl By {
+    /// By what subjects are in order: the more the better.
+    fn standing(&self, cell: &CellFigures) -> f64 {
+        let figure = (self.figure)(cell).map_or(0.0, |figure| figure.median);
+        if self.falls { -figure } else { figure }
+    }
+
+    fn value(&self, cell: &CellFigures) -> String {
+        let Some(figure) = (self.figure)(cell) else {
+            return numbers::NOTHING.to_owned();
+        };
+        let bound = match (cell.findings.contains(&self.bound), self.falls) {
+            (false, _) => "",
+            (true, false) => "≥ ",
+            (true, true) => "≤ ",
+        };
+        format!("{bound}{}", (self.show)(figure.median))
+    }
+}
+
+/// Subjects beside the one that all of them are compared with, where there is one.
+struct AgainstBaseline<'q, 'a> {
+    question: &'q RankedQuestion<'a>,
+    /// Its cell.
+    baseline: Option<&'a str>,
+}
+
+impl<'q, 'a> AgainstBaseline<'q, 'a> {
+    fn of(
+        question: &'q RankedQuestion<'a>,
+        subjects: &[&(String, &'a CellFigures)],
+    ) -> AgainstBaseline<'q, 'a> {
+        let ratios = subjects
+            .iter()
+            .filter_map(|(_, cell)| (question.by.ratio)(cell));
+        let mut baselines = distinct(ratios.map(|ratio| &*ratio.reference_cell)).into_iter();
+        let without = question.without.as_ref();
+        let without = without.and_then(|name| subjects.iter().find(|of| of.0 == *name));
+        let baseline = match (without, baselines.next(), baselines.next()) {
+            (Some((_, cell)), ..) => Some(&*cell.cell),
+            (None, Some(one), None) => Some(one),
+            _ => None,
+        };
+        AgainstBaseline { question, baseline }
+    }
+
+    fn is_baseline(&self, cell: &CellFigures) -> bool {
+        self.baseline == Some(&*cell.cell)
+    }
+
+    fn ratio<'c>(&self, cell: &'c CellFigures) -> Option<&'c RatioFigure> {
+        (self.question.by.ratio)(cell).filter(|_| !self.is_baseline(cell))
+    }
+
+    /// Between which ends it is shown to be, the better the higher; `None`: nothing tells.
+    fn ends(&self, cell: &CellFigures) -> Option<(f64, f64)> {
+        self.baseline?;
+        if self.is_baseline(cell) {
+            return Some((1.0, 1.0));
+        }
+        let ratio = self
+            .ratio(cell)
+            .filter(|of| of.is_interval() && of.unclaimed.is_empty())?;
+        let (low, high) = match ratio.bound {
+            "at-least" => (ratio.low, f64::INFINITY),
+            "at-most" => (0.0, ratio.high),
+            _ => (ratio.low, ratio.high),
+        };
+        Some(match self.question.by.ratio_falls {
+            true => (1.0 / high, 1.0 / low),
+            false => (low, high),
+        })
+    }
+
+    /// The place of each, the best first; `None` of all where no interval tells any two apart.
+    fn places(&self, subjects: &[&(String, &CellFigures)]) -> Vec<Option<usize>> {
+        let ends: Vec<Option<(f64, f64)>> = subjects.iter().map(|of| self.ends(of.1)).collect();
+        if self.question.without.is_some() || ends.iter().flatten().count() < 2 {
+            return vec![None; subjects.len()];
+        }
+        placed(&ends).into_iter().map(Some).collect()
+    }
+
+    fn words(&self, cell: &CellFigures) -> String {
+        let Some(of) = self.ratio(cell) else {
+            return match self.is_baseline(cell) {
+                true => BASELINE.to_owned(),
+                false => String::new(),
+            };
+        };
+        match of.unclaimed {
+            "" if of.is_interval() => numbers::change_of(of),
+            "" => numbers::change_words(of.ratio, None, ""),
+            ratio::BY_BOUND => "not told: a bound".to_owned(),
+            ratio::BY_COPY => "not told: a copy differs".to_owned(),
+            _ => "not told: disturbed".to_owned(),
+        }
+    }
+
+    fn drawn(&self, cell: &CellFigures) -> Drawn {
+        let claimed = self
+            .ratio(cell)
+            .filter(|of| matches!(of.conclusion, "higher" | "lower"));
+        Drawn {
+            cell: cell.cell.clone(),
+            figure: (self.question.by.figure)(cell),
+            is_baseline: self.is_baseline(cell),
+            claimed: claimed.map(|of| of.ratio),
+        }
+    }
+}
+
+/// The place of each, the best first, by the ends between which each lies. A place ends where all that follow lie below one of its members;
+/// who has no ends shares the place in which its figure stands.
+fn placed(ends: &[Option<(f64, f64)>]) -> Vec<usize> {
+    let below = |from: usize| {
+        let highs = ends[from..].iter().flatten().map(|(_, high)| *high);
+        highs.fold(0.0, f64::max)
+    };
+    let (mut place, mut highest_low) = (1, 0.0);
+    let of = |(at, own): (usize, &Option<(f64, f64)>)| {
+        if let Some((low, _)) = own {
+            if below(at) < highest_low {
+                (place, highest_low) = (place + 1, *low);
+            }
+            highest_low = f64::max(highest_low, *low);
+        }
+        place
+    };
+    ends.iter().enumerate().map(of).collect()
+}
+
+/// Whether it throws away what it receives, which others look at.
+fn discards(cell: &CellFigures) -> bool {
+    cell.client.as_ref().is_some_and(|client| client.discards)
+}
+
+fn left_out(name: &str, cell: &CellFigures) -> LeftOut {
+    let all = cell.errors.saturating_add(cell.completed);
+    let failed = cell.invalid_by.contains(&Code::P006) && all > 0;
+    let why = match (failed, cell.invalid_by.first()) {
+        (true, _) => format!(
+            "{} of requests failed (P006)",
+            numbers::percent(cell.errors as f64 / all as f64)
+        ),
+        (false, Some(code)) => format!("{} ({code})", code.title()),
+        (false, None) if cell.is_overloaded() => "did not keep up".to_owned(),
+        (false, None) if discards(cell) => "discards what it receives".to_owned(),
+        (false, None) => match cell.trials.failed.first() {
+            Some(failed) => format!("failed: {}", failed.reason),
+            None => "not measured".to_owned(),
+        },
+    };
+    LeftOut {
+        name: name.to_owned(),
+        why,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_ends_where_all_that_follow_lie_below_one_in_it() {
+        let told = |low, high| Some((low, high));
+        // A first one of which nothing is known led a server of a twentieth of the rate into its place.
+        let ends = [
+            None,
+            told(1.0, 1.0),
+            told(0.8, 1.1),
+            told(0.3, 0.5),
+            None,
+            told(0.04, 0.06),
+        ];
+        assert_eq!(placed(&ends), [1, 1, 1, 2, 2, 3]);
+        // Who comes later may be as fast as the first, so that the first does not lead.
+        let ends = [told(0.9, 2.0), told(0.5, 0.8), told(0.4, 1.2)];
+        assert_eq!(placed(&ends), [1, 1, 1]);
+        let ends = [told(1.2, f64::INFINITY), told(1.0, 1.0), told(0.0, 0.9)];
+        assert_eq!(placed(&ends), [1, 2, 3]);
+    }
+}
