@@ -418,7 +418,8 @@ fn a_workflow_fails_on_a_regression_and_says_what_it_could_have_told() {
                     .any(|told| comment.contains(told)),
             "{comment}"
         );
-        if slower {
+        // Where the tests beside it took the cores, nothing is claimed.
+        if slower && !comment.contains("others disturbed") {
             assert_eq!(status, Some(1), "{comment}");
         } else {
             assert!(matches!(status, Some(0 | 3)), "{status:?}: {comment}");

@@ -171,7 +171,10 @@ fn basis(blocks: u32, cells: &[CellFigures], own: &[&CellFigures], figures: &[Co
         }
     };
     if !out.is_empty() {
-        let numbers: Vec<String> = out.iter().map(|block| (block + 1).to_string()).collect();
+        let numbers: Vec<String> = out
+            .iter()
+            .map(|block| block.saturating_add(1).to_string())
+            .collect();
         basis += &format!(
             "; in no ratio: what others disturbed (block {})",
             numbers.join(", ")
@@ -196,7 +199,7 @@ fn undecided(rest: &[&Compared]) -> Option<String> {
         more => format!("; {more} have no interval"),
     };
     Some(format!(
-        "All else lies within {}{without}.",
+        "All else: no difference is shown, and up to {} is possible{without}.",
         numbers::percent(most)
     ))
 }

@@ -136,7 +136,10 @@ fn block_words(seen: &[u32], blocks: usize) -> String {
     if seen.len() >= blocks {
         return String::new();
     }
-    let numbers: Vec<String> = seen.iter().map(|block| (block + 1).to_string()).collect();
+    let numbers: Vec<String> = seen
+        .iter()
+        .map(|block| block.saturating_add(1).to_string())
+        .collect();
     let word = if seen.len() == 1 { "block" } else { "blocks" };
     format!("{word} {} of {blocks}", numbers.join(", "))
 }

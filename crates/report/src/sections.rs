@@ -194,7 +194,7 @@ pub fn method(run: &Run) -> Vec<String> {
     if kinds.servers {
         lines.extend([apart(run), asked(&run.plan)]);
         lines.extend(search::words::method(run));
-        lines.extend(rows::words::method(run));
+        lines.extend(rows::around::method(run));
     }
     lines.push(in_turn(&run.plan));
     if kinds.servers {
@@ -579,7 +579,7 @@ pub fn limits(run: &Run, cells: &[CellFigures]) -> Vec<String> {
     if kinds.servers {
         said.extend(of_servers());
         said.extend(search::words::limits(run));
-        said.extend(rows::words::limits_of_document(run));
+        said.extend(rows::around::limits_of_document(run));
     }
     if !run.environment.virtualisation.is_empty() {
         said.push(format!(
@@ -590,8 +590,8 @@ pub fn limits(run: &Run, cells: &[CellFigures]) -> Vec<String> {
     let together = match claims::counts(cells) {
         (0, 0) => String::new(),
         (rates, others) => format!(
-            " Those of the ratios of a workload's rates (at most {rates}) hold together, and so do those of all other metrics of \
-             the run ({others}); the one beside a single rate holds by itself."
+            " Those of the ratios of a workload's rates (at most {rates}) hold together. So do those of all other metrics of \
+             the run ({others}). The one beside a single rate holds by itself."
         ),
     };
     let day = match run.plan.joined.is_empty() {
@@ -610,8 +610,8 @@ fn of_servers() -> [String; 2] {
          other's network work, so CPU a request belongs to this generator and to loopback; compare it \
          within this document only."
             .to_owned(),
-        "A closed loop asks less of a slow server than of a fast one: latencies are those at the rate \
-         reached, not at one that users would impose, and they grow with the number of connections."
+        "A closed loop asks less of a slow server than of a fast one. Latencies are those at the rate \
+         reached, not at one that users would impose; they grow with the number of connections."
             .to_owned(),
     ]
 }

@@ -20,7 +20,7 @@ const ROWS_MAX: usize = 6;
 /// Part of a core under which threads are left out.
 const SHARE_MIN: f64 = 0.005;
 
-const CAPTION: &str = "Threads, by name, as top -H shows them: shares of a core at the median over the blocks; several of one \
+const CAPTION: &str = "Threads by name, as top -H shows them: shares of a core, the median over the blocks. Several of one \
      name are added, and those under 0.5 % of a core left out";
 
 /// The table of these cells, for the appendix; `None` where no thread is known.

@@ -176,7 +176,7 @@ fn cross_table(checks: &[CrossCheck]) -> Table {
             Entry::text(&*check.cell)
         })
         .head(head("block"), |check| {
-            Entry::text((check.block + 1).to_string())
+            Entry::text(check.block.saturating_add(1).to_string())
         })
         .head(head("prony, requests/s"), |check| {
             Entry::text(numbers::rate(check.prony_per_s))

@@ -19,7 +19,8 @@ fn up_to(names: &[String], most: usize) -> String {
     match names {
         [] => String::new(),
         [one] => one.clone(),
-        _ if names.len() > most => {
+        // `and 1 more` would take the room of its name.
+        _ if names.len() > most + 1 => {
             let shown = names[..most].join(", ");
             format!("{shown} and {} more", names.len() - most)
         }

@@ -290,3 +290,45 @@ fn an_answer_is_read_at_a_glance() {
         }
     }
 }
+
+/// Without tables, headings, links to pictures, lists of findings and what an author wrote.
+fn sentences_of(document: &str) -> Vec<String> {
+    let is_text = |line: &&str| {
+        let other = [
+            "|",
+            "#",
+            ">",
+            "!",
+            "`",
+            "- **",
+            "[^",
+            "Contents:",
+            "Left out:",
+        ];
+        !other.iter().any(|start| line.starts_with(start))
+    };
+    // A point within a number or a name ends no sentence.
+    let sentences = |line: &str| -> Vec<String> {
+        let line = [".", "!", "?"].iter().fold(line.to_owned(), |line, end| {
+            line.replace(&format!("{end} "), &format!("{end}\n"))
+        });
+        line.lines().map(str::to_owned).collect()
+    };
+    document
+        .lines()
+        .filter(is_text)
+        .flat_map(sentences)
+        .collect()
+}
+
+#[test]
+fn no_sentence_of_a_document_has_more_than_thirty_words() {
+    for run in RUNS {
+        let rendered = render(&run());
+        for text in sentences_of(&rendered.document_md) {
+            let words = text.split_whitespace();
+            let words = words.filter(|word| word.chars().any(char::is_alphanumeric));
+            assert!(words.count() <= 30, "{text}");
+        }
+    }
+}

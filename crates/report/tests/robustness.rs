@@ -449,7 +449,7 @@ fn few_blocks_rank_no_clients() {
     let claims = |run: &Run| {
         let answer = render(run).document_md;
         let (answer, _) = answer.split_once("## Requests").expect("a section");
-        answer.contains(" leads") || answer.contains("not told apart")
+        answer.contains(" leads") || answer.contains("share the first place")
     };
     let mut run = fixture::clients::requests(6);
     assert!(claims(&run));

@@ -231,7 +231,7 @@ fn trials(dir: &Path, stored: &Stored, seen: &mut Seen) -> usize {
             "{}: {}, block {}",
             dir.join(layout::TRIALS).display(),
             trial.cell,
-            trial.block + 1
+            trial.block.saturating_add(1)
         );
         if !stored.plan.cells.iter().any(|cell| cell.id == trial.cell) {
             seen.wrong

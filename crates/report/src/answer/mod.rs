@@ -64,8 +64,9 @@ pub fn answer(run: &Run, cells: &[CellFigures]) -> Answer {
             ..Answer::default()
         };
     }
-    let limits = limits(run, cells, rankings.iter().chain(&more));
     let all = || rankings.iter().chain(&more);
+    let limits = limits(run, cells, all());
+    let is_compared = all().any(|of| !of.baseline.is_empty());
     let alone: Option<Vec<String>> = all().map(|of| alone(of, cells)).collect();
     // Where nobody is compared with anybody, a sentence each says it all.
     let (said, rankings, more) = match alone {
@@ -75,7 +76,7 @@ pub fn answer(run: &Run, cells: &[CellFigures]) -> Answer {
     leads.extend(said.into_iter().take(FOREMOST));
     Answer {
         leads,
-        sure: sure(run, cells),
+        sure: sure(run, cells, is_compared),
         limits,
         required: Vec::new(),
         rankings,
@@ -169,31 +170,28 @@ fn all_leads(rankings: &[Ranking], more: &[Ranking]) -> Vec<String> {
 fn lead(of: &Ranking) -> String {
     let first: Vec<&Ranked> = of.first().collect();
     let title = &of.title;
-    let next = of.rows.iter().find(|row| row.place == Some(2));
+    let next = of.rows.iter().find(|row| row.place > Some(1));
     match (&first[..], next) {
         _ if of.is_of_costs => farthest(of),
         ([], _) => unranked(of),
         ([one], Some(next)) if one.beside == BASELINE => format!(
-            "{title}: {} leads; next is {}, {}.",
+            "{title}: {} leads; next is {}, {} beside it.",
             one.name, next.name, next.beside
         ),
         ([one], _) => format!(
             "{title}: {} leads, {} beside {}.",
             one.name, one.beside, of.baseline
         ),
-        (all, None) if all.len() == of.rows.len() => {
-            format!("{title}: no difference among {} is shown.", all.len())
-        }
         (_, next) => {
             let who = match first.len() <= NAMED_MAX {
                 true => few(&first.iter().map(|row| row.name.clone()).collect::<Vec<_>>()),
                 false => format!("{} of {}", first.len(), of.rows.len()),
             };
             let next = next.map_or_else(String::new, |next| match next.beside.as_str() {
-                BASELINE => format!("; next is {}", next.name),
-                beside => format!("; next is {}, {beside}", next.name),
+                BASELINE => format!("; next is {}, the baseline", next.name),
+                beside => format!("; next is {}, {beside} beside {}", next.name, of.baseline),
             });
-            format!("{title}: {who} are not told apart{next}.")
+            format!("{title}: {who} share the first place{next}.")
         }
     }
 }
@@ -257,7 +255,7 @@ fn noun(plan: &Plan) -> &'static str {
 }
 
 /// How often all was measured, and what that is too little for.
-fn sure(run: &Run, cells: &[CellFigures]) -> Vec<String> {
+fn sure(run: &Run, cells: &[CellFigures], is_compared: bool) -> Vec<String> {
     let plan = &run.plan;
     let blocks = cells.iter().map(|cell| cell.trials.measured.len());
     let blocks = blocks.max().unwrap_or(0);
@@ -274,8 +272,11 @@ fn sure(run: &Run, cells: &[CellFigures]) -> Vec<String> {
         let ratio = cell.ratio.as_ref().filter(|_| cell.is_copy);
         ratio.is_some_and(|of| matches!(of.conclusion, "higher" | "lower"))
     };
+    // Where nothing is ranked beside a baseline, nothing is told of rates.
     let resolutions = claims::resolutions(plan, cells);
-    let told = resolutions.iter().filter(|of| of.comparisons > 0);
+    let told = resolutions
+        .iter()
+        .filter(|of| is_compared && of.comparisons > 0);
     let told: Vec<f64> = told.filter_map(|of| of.detectable).collect();
     let by = |of: fn(f64, f64) -> f64| told.iter().copied().reduce(of).unwrap_or(0.0);
     if cells.iter().any(differ) {

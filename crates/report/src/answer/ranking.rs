@@ -1,11 +1,11 @@
 //! The subjects of one question in their order, as far as it is told.
 //!
-//! A place ends where all that follow are told apart from one in it. Two are told apart where their intervals beside the baseline, which hold
-//! together, do not meet; what is a bound has no end on that side, and what nothing is claimed of is told apart from nobody.
+//! A place is one more than are shown to be ahead: one is ahead of another where their intervals beside the baseline, which hold together, do
+//! not meet. So who is alone in the first place is ahead of all others that have one. What is a bound has no end on that side.
 //!
 //! Not for: which questions there are, which each kind of work says; sentences.
 
-use prony_findings::Code;
+use prony_findings::{Code, Verdict};
 use serde::Serialize;
 
 use crate::figures::{CellFigures, Figure};
@@ -169,6 +169,14 @@ impl Ranking {
             beside: beside.words(cell),
             drawn: beside.drawn(cell),
         });
+        // Who is shown to be behind stands behind. Who has no place stays where its figure is.
+        let mut before = 1;
+        let rows = rows.map(|row| {
+            before = row.place.unwrap_or(before);
+            (before, row)
+        });
+        let mut rows: Vec<(usize, Ranked)> = rows.collect();
+        rows.sort_by_key(|(at, _)| *at);
         Some(Ranking {
             title: question.title.clone(),
             metric: question.by.heading.to_owned(),
@@ -177,7 +185,7 @@ impl Ranking {
             is_of_costs: question.without.is_some(),
             show: HowShown(question.by.show),
             figure: question.by.path,
-            rows: rows.collect(),
+            rows: rows.into_iter().map(|(_, row)| row).collect(),
             more: 0,
             left_out: out
                 .iter()
@@ -234,7 +242,9 @@ impl By {
         let Some(figure) = (self.figure)(cell) else {
             return numbers::NOTHING.to_owned();
         };
-        let bound = match (cell.findings.contains(&self.bound), self.falls) {
+        // As a note it is about a few blocks, and the figure is none.
+        let is_bound = cell.verdict == Some(Verdict::Bound) && cell.findings.contains(&self.bound);
+        let bound = match (is_bound, self.falls) {
             (false, _) => "",
             (true, false) => "≥ ",
             (true, true) => "≤ ",
@@ -303,7 +313,7 @@ impl<'q, 'a> AgainstBaseline<'q, 'a> {
         if self.question.without.is_some() || ends.iter().flatten().count() < 2 {
             return vec![None; subjects.len()];
         }
-        placed(&ends).into_iter().map(Some).collect()
+        placed(&ends)
     }
 
     fn words(&self, cell: &CellFigures) -> String {
@@ -335,24 +345,18 @@ impl<'q, 'a> AgainstBaseline<'q, 'a> {
     }
 }
 
-/// The place of each, the best first, by the ends between which each lies. A place ends where all that follow lie below one of its members;
-/// who has no ends shares the place in which its figure stands.
-fn placed(ends: &[Option<(f64, f64)>]) -> Vec<usize> {
-    let below = |from: usize| {
-        let highs = ends[from..].iter().flatten().map(|(_, high)| *high);
-        highs.fold(0.0, f64::max)
-    };
-    let (mut place, mut highest_low) = (1, 0.0);
-    let of = |(at, own): (usize, &Option<(f64, f64)>)| {
-        if let Some((low, _)) = own {
-            if below(at) < highest_low {
-                (place, highest_low) = (place + 1, *low);
-            }
-            highest_low = f64::max(highest_low, *low);
+/// The place of each, the best first, by the ends between which each lies: one more than are shown to be ahead of it. Who has no ends has none,
+/// but for the first place where it stands before all that have some.
+fn placed(ends: &[Option<(f64, f64)>]) -> Vec<Option<usize>> {
+    let first = ends.iter().position(Option::is_some).unwrap_or(0);
+    let place = |(at, own): (usize, &Option<(f64, f64)>)| match own {
+        Some((_, high)) => {
+            let ahead = ends.iter().flatten().filter(|(low, _)| low > high);
+            Some(1 + ahead.count())
         }
-        place
+        None => (at < first).then_some(1),
     };
-    ends.iter().enumerate().map(of).collect()
+    ends.iter().enumerate().map(place).collect()
 }
 
 /// Whether it throws away what it receives, which others look at.
@@ -387,7 +391,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_ends_where_all_that_follow_lie_below_one_in_it() {
+    fn a_place_is_one_more_than_are_shown_to_be_ahead() {
         let told = |low, high| Some((low, high));
         // A first one of which nothing is known led a server of a twentieth of the rate into its place.
         let ends = [
@@ -398,11 +402,12 @@ mod tests {
             None,
             told(0.04, 0.06),
         ];
-        assert_eq!(placed(&ends), [1, 1, 1, 2, 2, 3]);
+        let places = [Some(1), Some(1), Some(1), Some(3), None, Some(4)];
+        assert_eq!(placed(&ends), places);
         // Who comes later may be as fast as the first, so that the first does not lead.
         let ends = [told(0.9, 2.0), told(0.5, 0.8), told(0.4, 1.2)];
-        assert_eq!(placed(&ends), [1, 1, 1]);
+        assert_eq!(placed(&ends), [Some(1), Some(2), Some(1)]);
         let ends = [told(1.2, f64::INFINITY), told(1.0, 1.0), told(0.0, 0.9)];
-        assert_eq!(placed(&ends), [1, 2, 3]);
+        assert_eq!(placed(&ends), [Some(1), Some(2), Some(3)]);
     }
 }

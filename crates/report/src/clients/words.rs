@@ -12,12 +12,11 @@ use crate::numbers;
 pub const DISCARDS: &str = " ◊";
 
 /// What stands above the tables of costs.
-pub const COSTS: &str = "CPU time of the client is the kernel's account of its whole process, start and end \
-     included, ÷ answers; that of the peer is its processes' own clocks around the run ÷ requests that it \
-     counted. Over loopback each side's core does part of the other's network work. A side is the limit \
-     where its busiest core or thread was busy for 95 % of the time: of its whole run for the client, of the \
-     time for which it was asked for the peer. Where neither was, each waited for the other: rate is \
-     connections ÷ round trip, and more connections bring more.";
+pub const COSTS: &str = "CPU time of the client is the kernel's account of its whole process, start and end included, ÷ answers. That of \
+     the peer is its processes' own clocks around the run ÷ requests that it counted. Over loopback each side's core does part of the \
+     other's network work. A side is the limit where its busiest core or thread was busy for 95 % of the time: of the client's whole \
+     run, or while the peer was asked. Where neither was, each waited for the other: rate is connections ÷ round trip, \
+     and more connections bring more.";
 
 /// What stands above the table of latencies.
 pub const LATENCY: &str = "From the sending of a request to the last byte of its answer, as each client takes it: \
@@ -46,7 +45,7 @@ pub fn before(run: &Run, section: &Section<'_>) -> Vec<String> {
         ));
         said.push(
             "Connections are in total, over all threads. Times of a connection are means over the connections, \
-             then the median of the blocks, with the blocks' range below; what lies between the \
+             then the median of the blocks, with the blocks' range below. What lies between the \
              connections has a column of its own."
                 .to_owned(),
         );
@@ -101,22 +100,15 @@ fn crowded(plan: &Plan, section: &Section<'_>) -> Option<String> {
         let threads = row.threads.parse().unwrap_or(0);
         own > 0 && threads > own || peer > 0 && row.peer_threads as usize > peer
     };
-    let rows: Vec<String> = section
-        .rows
-        .iter()
-        .filter(over)
-        .map(|r| r.short())
-        .collect();
+    let rows = section.rows.iter().filter(over).count();
     let cores = |n: usize| counted(n, "core");
-    (!rows.is_empty()).then(|| {
+    (rows > 0).then(|| {
         format!(
-            "The clients have {} and the peer {}: in {} of {} there are more threads than that, which \
-             then take turns (connections / client threads / server threads: {}).",
+            "The clients have {} and the peer {}. In {} of {} more threads than that take turns.",
             cores(own),
             cores(peer),
-            rows.len(),
+            rows,
             counted(section.rows.len(), "row"),
-            rows.join(", ")
         )
     })
 }

@@ -201,7 +201,7 @@ fn missed_rows(lines: &[Missed<'_>]) -> Table {
             Entry::text(line.0)
         })
         .head(column("block", "", true), |(_, run, _)| {
-            Entry::text((run.block + 1).to_string())
+            Entry::text(run.block.saturating_add(1).to_string())
         })
         .head(column("run", "", true), |(_, run, _)| {
             Entry::text(numbers::count(run.run))

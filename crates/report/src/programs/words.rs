@@ -73,8 +73,8 @@ pub fn limits() -> Vec<String> {
         "A run that does one thing only shares no cache with anything else: in an application the same work \
          costs more."
             .to_owned(),
-        "Two builds also differ in where their code and data lie in memory, which by itself can move a time by \
-         some percent: a small difference between builds is one between these two, whatever it is called."
+        "Two builds also differ in where their code and data lie in memory, which can move a time by some percent. A \
+         small difference between builds is one between these two, whatever it is called."
             .to_owned(),
     ]
 }

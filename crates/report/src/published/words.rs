@@ -9,11 +9,10 @@ use crate::numbers::{self, NOTHING};
 use crate::part::{Part, captioned, column, detail};
 use crate::table::{Column, Entry, Row, Table};
 
-const HOW: &str = "What published documents state, beside what the same comes out as here, of the subjects that are named: original/… is \
-     the original itself, any other a tool as it is or a program that stands for what the document measured, as the list of subjects says. \
-     A claim holds where the whole interval lies where it says, and is contradicted where none of the interval does: on this machine, which \
-     says nothing of the document's own. An absolute figure is one of its machine and is not compared. The intervals of the ratios hold \
-     together at 95 %; those of single figures are each by itself.";
+const HOW: &str = "What published documents state, beside what the same comes out as here. original/… is the original itself; any other is a tool as \
+     it is, or a program that stands for what was measured. A claim holds where the whole interval lies where it says. It is contradicted where \
+     none of the interval does: on this machine, which says nothing of the document's own. An absolute figure is one of its machine and is not \
+     compared. The intervals of the ratios hold together at 95 %; those of single figures are each by itself.";
 
 /// What stands above the table of absolute figures.
 const ABSOLUTE: &str =

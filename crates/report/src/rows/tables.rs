@@ -2,11 +2,10 @@
 //! what was acknowledged; and what tables of all combinations say of services besides.
 
 use prony_findings::Code;
-use prony_record::PlannedRow;
+use prony_record::{Ended, PlannedRow};
 
 use super::figures::{CounterFigures, ROLES};
 use super::sections::{Context, Rows, Section, quoted, share};
-use super::words;
 use crate::clients::words::more;
 use crate::figures::{CellFigures, Figure};
 use crate::grid::Grid;
@@ -135,7 +134,7 @@ impl<'a> Context<'a> {
                 self.notes.on(cell, ON_COUNTED, of(cell, counted))
             });
         if let Some(ended) = ended {
-            let head = column("kept", words::after_what(ended), true);
+            let head = column("kept", after_what(ended), true);
             grid = grid.figure(head, |cell| of(cell, kept));
         }
         grid = grid.figure(column("lost", "", false), |cell| {
@@ -226,7 +225,7 @@ fn limit(cell: &CellFigures) -> Entry {
     cell.service.as_ref().map_or_else(
         || Entry::text(NOTHING),
         |of| {
-            let name = words::limit(of.limit).unwrap_or_default();
+            let name = limit_words(of.limit).unwrap_or_default();
             let busy = [of.busy_subject, of.busy_generator];
             limit_entry(name, (of.limit, &of.limits), busy)
         },
@@ -277,7 +276,7 @@ fn kept(counter: &CounterFigures) -> Entry {
 }
 
 fn lost(counter: &CounterFigures) -> Entry {
-    let mut lost = Entry::text(words::lost(counter));
+    let mut lost = Entry::text(lost_words(counter));
     if counter.lost > 0 && counter.asked > 1 && !counter.keeps_nothing {
         lost.below = format!("in {} of {} blocks", counter.blocks_lost, counter.asked);
     }
@@ -302,10 +301,67 @@ pub fn more_columns<'a, 'f>(
     }
     if cells.iter().any(|cell| counter(cell).is_some()) {
         grid = grid.head(detail(column("durability", "", false)), move |cell| {
-            let came = counter(cell).map_or_else(|| NOTHING.to_owned(), words::came_of);
+            let came = counter(cell).map_or_else(|| NOTHING.to_owned(), came_of);
             let codes = [ON_COUNTED, ON_LOST].concat();
             notes.on(cell, &codes, Entry::text(came))
         });
     }
     grid
+}
+
+/// `after a stop`.
+fn after_what(ended: Ended) -> &'static str {
+    match ended {
+        Ended::Stopped => "after a stop",
+        Ended::Killed => "after a kill",
+    }
+}
+
+/// What was full, as the table says it; `None`: not known.
+fn limit_words(name: &str) -> Option<&'static str> {
+    match name {
+        "subject" => Some("subject's side"),
+        "generator" => Some("generator"),
+        "both" => Some("both"),
+        "neither" => Some("neither"),
+        _ => None,
+    }
+}
+
+/// `none lost`, `lost 20 (0.004 %)`, `not asked`; of a row that states it `keeps nothing`.
+fn lost_words(counter: &CounterFigures) -> String {
+    match (counter.asked, counter.lost) {
+        (0, _) => "not asked".to_owned(),
+        (_, lost) if counter.keeps_nothing && lost > 0 => "keeps nothing".to_owned(),
+        (_, 0) if counter.asked_unanswered > 0 => format!(
+            "none seen lost (up to {} could hide)",
+            numbers::count(counter.asked_unanswered)
+        ),
+        (_, 0) => "none lost".to_owned(),
+        (_, lost) => format!(
+            "lost {} ({})",
+            numbers::count(lost),
+            share(lost, counter.asked_acknowledged)
+        ),
+    }
+}
+
+/// What became of a number, in one entry of a table: `all counted, none lost`.
+fn came_of(counter: &CounterFigures) -> String {
+    let counted = match (counter.uncounted, counter.invented) {
+        (0, 0) if counter.read == 0 => "",
+        (0, 0) => "all counted",
+        (0, more) => &format!("{} too many", numbers::count(more)),
+        (missing, _) => &format!("{} not counted", numbers::count(missing)),
+    };
+    let kept = match counter.ended_by {
+        None => String::new(),
+        Some(_) => lost_words(counter),
+    };
+    let parts = [counted, &kept];
+    let said: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    match said.is_empty() {
+        true => "not asked".to_owned(),
+        false => said.join(", "),
+    }
 }

@@ -23,6 +23,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
         "Start",
         &[
             "README.md",
+            "docs/guide.md",
             "docs/starting.md",
             "docs/two-releases.md",
             "docs/coming-from.md",

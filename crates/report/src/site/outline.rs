@@ -1,6 +1,6 @@
 //! What a page in Markdown holds: its title, its headings with the anchors that GitHub gives them, and the text below each.
 //!
-//! Not for: its HTML ([`super::body`]).
+//! Not for: its HTML (`body`).
 
 use std::collections::BTreeMap;
 

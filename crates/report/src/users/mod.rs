@@ -12,8 +12,8 @@ use crate::numbers::{self, NOTHING};
 use crate::part::{Captioned, captioned, column, detail, figures_word, with_ends};
 use crate::table::{Column, Entry, Table};
 
-const OF_ITERATIONS: &str = "Iterations: ways of users through their steps, timed from when its first request was due to its last answer, with the think \
-     times between; times of those that ended in the windows, counts of all blocks, warm-up included";
+const OF_ITERATIONS: &str = "Iterations: ways of users through their steps, from when the first request was due to the last answer, think times \
+     included. Times are of those that ended in the windows, counts of all blocks, warm-up included";
 const OF_STEPS: &str = "Steps: sent in all blocks, warm-up included; completed and failed in the windows; percentiles at the median over the \
      blocks";
 

@@ -1,15 +1,12 @@
 //! What stands around the tables of rows and services, in sentences.
 
-use std::collections::BTreeMap;
-
 use prony_record::{Ended, NotRun, Output, Plan, PlannedRow};
 
-use super::figures::CounterFigures;
-use super::sections::{Rows, Section, quoted, share};
+use super::sections::{Rows, Section, quoted};
 use crate::Run;
 use crate::figures::CellFigures;
 use crate::lists::distinct;
-use crate::numbers;
+
 use crate::sent::sent;
 use crate::words::listed;
 
@@ -19,31 +16,9 @@ const DEVIATION: &str = "Deviation over seconds: of each trial the rates of its 
      the blocks, and below it the number of its seconds. It tells how steady one run was. How far off another \
      run may be is told by what stands below the rate, which rests on the blocks.";
 
-/// Rows that are named where "the others" would do.
-const NAMED_MAX: usize = 3;
-
 /// How the durability of a number was looked at.
 const DURABILITY: &str = "Each request that was answered as expected (in warm-up, window and drain) must be in the number \
      that the service tells afterwards.";
-
-/// `after a stop`.
-pub fn after_what(ended: Ended) -> &'static str {
-    match ended {
-        Ended::Stopped => "after a stop",
-        Ended::Killed => "after a kill",
-    }
-}
-
-/// What was full, as the table says it; `None`: not known.
-pub fn limit(name: &str) -> Option<&'static str> {
-    match name {
-        "subject" => Some("subject's side"),
-        "generator" => Some("generator"),
-        "both" => Some("both"),
-        "neither" => Some("neither"),
-        _ => None,
-    }
-}
 
 /// What a reader must know before the tables of a workload.
 pub fn before(run: &Run, section: &Section<'_>) -> Vec<String> {
@@ -73,11 +48,11 @@ pub fn before(run: &Run, section: &Section<'_>) -> Vec<String> {
     if let Some(counter) = &workload.counter {
         let then = match counter.ended_by {
             None => "It is not started anew, so what it would have kept is not known.".to_owned(),
-            Some(Ended::Stopped) => "It is then stopped as it says it wants to be, started anew in the same \
-                 folder with the same services behind it, and asked again: what is missing is lost."
+            Some(Ended::Stopped) => "It is then stopped as it says it wants to be, and started anew in the same \
+                 folder with the same services behind it. Asked again, it tells what was kept."
                 .to_owned(),
-            Some(Ended::Killed) => "At the end of the window it is killed while requests are out, started anew in \
-                 the same folder with the same services behind it, and asked: what is missing is lost. Requests \
+            Some(Ended::Killed) => "At the end of the window it is killed while requests are out, and started anew in \
+                 the same folder with the same services behind it. Asked again, it tells what was kept. Requests \
                  without an answer may have been counted and can hide as much of a loss."
                 .to_owned(),
         };
@@ -108,102 +83,8 @@ fn on_its_cores(plan: &Plan, section: &Section<'_>) -> Option<String> {
     (!names.is_empty()).then(|| format!("Around the subject: {}. {place}", listed(&names)))
 }
 
-/// What stands below a table: what was the limit, whose the CPU time is, and what has no figures.
+/// What stands below a table: what has no figures.
 pub fn after(run: &Run, rows: &Rows<'_>) -> Vec<String> {
-    let mut said: Vec<String> = limits(rows).into_iter().collect();
-    said.extend(whose(rows));
-    said.extend(failures(run, rows));
-    said
-}
-
-fn limits(rows: &Rows<'_>) -> Option<String> {
-    let mut by_limit: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for cell in rows.cells() {
-        let limit = cell.service.as_ref().map_or("", |service| service.limit);
-        if !limit.is_empty() {
-            by_limit.entry(limit).or_default().push(quoted(&cell.label));
-        }
-    }
-    let all: usize = by_limit.values().map(Vec::len).sum();
-    let words = [
-        (
-            "subject",
-            "the subject's side was full and the generator was not",
-        ),
-        (
-            "both",
-            "the subject's side and the generator were both full",
-        ),
-        (
-            "generator",
-            "the generator was full and the subject's side was not: at least this fast",
-        ),
-        (
-            "neither",
-            "neither was full, which is consistent with waiting for a disk, for a lock or for each other",
-        ),
-    ];
-    // The largest group comes last, where many others need not be named.
-    let most = by_limit.values().map(Vec::len).max().unwrap_or(0);
-    let has_most = |name: &str| {
-        by_limit
-            .get(name)
-            .is_some_and(|titles| titles.len() == most)
-    };
-    let largest = words
-        .iter()
-        .find(|(name, _)| has_most(name))
-        .map_or("", |(name, _)| *name);
-    let ordered = words.iter().filter(|(name, _)| *name != largest);
-    let ordered = ordered.chain(words.iter().filter(|(name, _)| *name == largest));
-    let parts = ordered.filter_map(|(name, words)| {
-        let titles = by_limit.get(name)?;
-        Some(match titles.len() {
-            n if n == all && n > 1 => format!("in all {n} rows {words}"),
-            n if *name == largest && n > NAMED_MAX => format!("in the other {n} {words}"),
-            _ => format!("in {} {words}", listed(titles)),
-        })
-    });
-    let parts: Vec<String> = parts.collect();
-    (!parts.is_empty()).then(|| format!("Limit, from 95 % of the window on: {}.", parts.join("; ")))
-}
-
-/// Whose the CPU time on the subject's side is, of rows with something around the subject.
-fn whose(rows: &Rows<'_>) -> Option<String> {
-    let of_cell = |cell: &CellFigures| {
-        let service = cell.service.as_ref()?;
-        let own: Vec<(&str, f64)> = ["subject", "front", "backing"]
-            .into_iter()
-            .filter_map(|role| Some((role, service.cpu_ns.get(role)?.median)))
-            .collect();
-        let all: f64 = own.iter().map(|(_, ns)| ns).sum();
-        if own.len() < 2 || !(all.is_finite() && all > 0.0) {
-            return None;
-        }
-        let shares = own.iter().map(|(role, ns)| {
-            let who = match *role {
-                "subject" => "the subject's",
-                "front" => "the proxy's",
-                _ => "that of the services behind it",
-            };
-            format!("{} {who}", numbers::percent(ns / all))
-        });
-        let shares: Vec<String> = shares.collect();
-        Some(format!(
-            "{} {} µs, {}",
-            quoted(&cell.label),
-            numbers::micros(all),
-            listed(&shares)
-        ))
-    };
-    let said: Vec<String> = rows.cells().into_iter().filter_map(of_cell).collect();
-    (!said.is_empty()).then(|| {
-        let said = said.join("; ");
-        format!("CPU time a request on the subject's side, and whose it is: {said}.")
-    })
-}
-
-fn failures(run: &Run, rows: &Rows<'_>) -> Vec<String> {
     let of_row = |(row, cell): &(&PlannedRow, Option<&CellFigures>)| {
         let Some(cell) = cell else {
             let why = match not_run(&run.plan, row) {
@@ -218,8 +99,14 @@ fn failures(run: &Run, rows: &Rows<'_>) -> Vec<String> {
             "{} failed in {}: {}.",
             quoted(&row.title),
             match (blocks, cell.trials.measured.len()) {
-                (_, 0) => format!("block {}, and was not measured", failed.block + 1),
-                (1, _) => format!("block {}, which is in no figure", failed.block + 1),
+                (_, 0) => format!(
+                    "block {}, and was not measured",
+                    failed.block.saturating_add(1)
+                ),
+                (1, _) => format!(
+                    "block {}, which is in no figure",
+                    failed.block.saturating_add(1)
+                ),
                 (n, _) => format!("{n} blocks, which are in no figure"),
             },
             failed.reason.trim_end_matches('.')
@@ -257,44 +144,6 @@ fn not_run<'a>(plan: &'a Plan, row: &PlannedRow) -> Option<&'a NotRun> {
     found.or_else(|| not.iter().find(wants))
 }
 
-/// `none lost`, `lost 20 (0.004 %)`, `not asked`; of a row that states it `keeps nothing`.
-pub fn lost(counter: &CounterFigures) -> String {
-    match (counter.asked, counter.lost) {
-        (0, _) => "not asked".to_owned(),
-        (_, lost) if counter.keeps_nothing && lost > 0 => "keeps nothing".to_owned(),
-        (_, 0) if counter.asked_unanswered > 0 => format!(
-            "none seen lost (up to {} could hide)",
-            numbers::count(counter.asked_unanswered)
-        ),
-        (_, 0) => "none lost".to_owned(),
-        (_, lost) => format!(
-            "lost {} ({})",
-            numbers::count(lost),
-            share(lost, counter.asked_acknowledged)
-        ),
-    }
-}
-
-/// What became of a number, in one entry of a table: `all counted, none lost`.
-pub fn came_of(counter: &CounterFigures) -> String {
-    let counted = match (counter.uncounted, counter.invented) {
-        (0, 0) if counter.read == 0 => "",
-        (0, 0) => "all counted",
-        (0, more) => &format!("{} too many", numbers::count(more)),
-        (missing, _) => &format!("{} not counted", numbers::count(missing)),
-    };
-    let kept = match counter.ended_by {
-        None => String::new(),
-        Some(_) => lost(counter),
-    };
-    let parts = [counted, &kept];
-    let said: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    match said.is_empty() {
-        true => "not asked".to_owned(),
-        false => said.join(", "),
-    }
-}
-
 /// How services were measured.
 pub fn method(run: &Run) -> Option<String> {
     let plan = &run.plan;
@@ -314,7 +163,7 @@ pub fn method(run: &Run) -> Option<String> {
         said.push(
             "CPU time a request is that of each process, whatever it did in the window, ÷ requests answered; \
              processes of one name are taken together. A side is full where its busiest core or thread was busy \
-             for 95 % of the window.",
+             for 95 % of the window. Where neither side is full, each waits: for the other, a disk or a lock.",
         );
     }
     if numbers {
@@ -327,8 +176,8 @@ pub fn method(run: &Run) -> Option<String> {
 pub fn limits_of_document(run: &Run) -> Option<String> {
     let around = !run.plan.backings.is_empty() || !run.plan.fronts.is_empty();
     let said = "Proxy, services and subject share one machine. On machines of their own none would take CPU time from \
-         the subject, and each step between them would cost a network's delay and its interrupts: the CPU time \
-         of each process carries over to that, the rates of rows with something around the subject do not.";
+         the subject, and each step between them would cost a network's delay. The CPU time of each process \
+         carries over to that; the rates of rows with something around the subject do not.";
     around.then(|| said.to_owned())
 }
 
