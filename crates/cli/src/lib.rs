@@ -172,7 +172,9 @@ fn dispatch(command: Command, streams: &mut Streams<'_>) -> anyhow::Result<Endin
 
 /// `--help` and `--version` go to standard output and are no error.
 fn usage(wrong: &clap::Error, args: &[OsString], streams: &mut Streams<'_>) -> ExitCode {
-    if let Some(said) = load::from::looks_like(args).filter(|_| wrong.use_stderr()) {
+    // A word of ours with a wrong value is told by name.
+    let is_unknown = wrong.kind() == clap::error::ErrorKind::UnknownArgument;
+    if let Some(said) = load::from::looks_like(args).filter(|_| is_unknown) {
         let _ = writeln!(streams.err, "prony: {said}");
         return Ending::Usage.into();
     }

@@ -543,7 +543,8 @@ impl Comparison {
             let more = said.len() - CLAIMS_MAX;
             said.truncate(CLAIMS_MAX);
             said.push(format!(
-                "In {more} more places figures differ; they are below."
+                "Figures differ in {}, too; they are below.",
+                counted(more, "more place")
             ));
         }
         said.extend(undecided(&rest));
@@ -555,9 +556,18 @@ impl Comparison {
         let (baseline, other) = (&self.baseline, &self.other);
         let rates = claimed.iter().filter(|of| of.of().is_rate());
         let ways = distinct(rates.map(|of| of.conclusion));
+        let rates = |of: &&&Compared| of.of().is_rate();
+        let (own, all) = (
+            claimed.iter().filter(rates).count(),
+            self.figures.iter().filter(|of| rates(&of)).count(),
+        );
+        let places = match own < all {
+            true => format!(" on {own} of {all}"),
+            false => String::new(),
+        };
         match (&ways[..], claimed.is_empty()) {
-            (["higher"], _) => format!("{other} is faster than {baseline}."),
-            (["lower"], _) => format!("{other} is slower than {baseline}."),
+            (["higher"], _) => format!("{other} is faster than {baseline}{places}."),
+            (["lower"], _) => format!("{other} is slower than {baseline}{places}."),
             (_, false) => format!("{other} differs from {baseline}."),
             (_, true) => format!("No difference between {baseline} and {other} is shown."),
         }

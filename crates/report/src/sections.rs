@@ -194,7 +194,7 @@ pub fn method(run: &Run) -> Vec<String> {
     if kinds.servers {
         lines.extend([apart(run), asked(&run.plan)]);
         lines.extend(search::words::method(run));
-        lines.extend(rows::around::method(run));
+        lines.extend(rows::lines::method(run));
     }
     lines.push(in_turn(&run.plan));
     if kinds.servers {
@@ -579,7 +579,7 @@ pub fn limits(run: &Run, cells: &[CellFigures]) -> Vec<String> {
     if kinds.servers {
         said.extend(of_servers());
         said.extend(search::words::limits(run));
-        said.extend(rows::around::limits_of_document(run));
+        said.extend(rows::lines::limits_of_document(run));
     }
     if !run.environment.virtualisation.is_empty() {
         said.push(format!(

@@ -8,7 +8,7 @@ pub mod ranking;
 pub mod text;
 
 use prony_base::counted;
-use prony_findings::Code;
+use prony_findings::{Code, Verdict};
 use prony_record::{Plan, Work};
 use prony_stats::BLOCKS_INTERVAL_MIN;
 use serde::Serialize;
@@ -150,12 +150,12 @@ fn all_leads(rankings: &[Ranking], more: &[Ranking]) -> Vec<String> {
     }
     by_name.sort_by_key(|(_, own)| std::cmp::Reverse(own.len()));
     let led: usize = by_name.iter().map(|(_, own)| own.len()).sum();
-    let often = by_name.iter().take(NAMED_MAX);
-    let often = often.map(|(name, own)| format!("{name} on {}", own.len()));
-    let often = often
-        .collect::<Vec<_>>()
-        .join(", ")
-        .replacen(" on", " leads on", 1);
+    let often = by_name.iter().take(NAMED_MAX).enumerate();
+    let often = often.map(|(at, (name, own))| {
+        let leads = if at == 0 { " leads" } else { "" };
+        format!("{name}{leads} on {}", own.len())
+    });
+    let often = often.collect::<Vec<_>>().join(", ");
     let (all, alone) = (contests.len(), contests.len() - led);
     let mut said = vec![match (led, alone) {
         (0, _) => format!("Nobody leads alone on any of {all} questions."),
@@ -257,11 +257,14 @@ fn noun(plan: &Plan) -> &'static str {
 /// How often all was measured, and what that is too little for.
 fn sure(run: &Run, cells: &[CellFigures], is_compared: bool) -> Vec<String> {
     let plan = &run.plan;
-    let blocks = cells.iter().map(|cell| cell.trials.measured.len());
-    let blocks = blocks.max().unwrap_or(0);
-    let times = match blocks {
-        1 => "once".to_owned(),
-        n => format!("{n} times"),
+    let measured = cells.iter().map(|cell| cell.trials.measured.len());
+    let measured = measured.filter(|blocks| *blocks > 0);
+    let least = measured.clone().min().unwrap_or(0);
+    let blocks = measured.max().unwrap_or(0);
+    let times = match (least, blocks) {
+        (_, 1) => "once".to_owned(),
+        (least, most) if least < most => format!("{least} to {most} times"),
+        (_, n) => format!("{n} times"),
     };
     let length = match plan.duration_ns {
         0 => String::new(),
@@ -317,9 +320,14 @@ fn limits<'a>(
     let mut said = Vec::new();
     let mut values = rankings.flat_map(|of| &of.rows).map(|row| &row.value);
     if values.any(|value| value.starts_with(['≥', '≤'])) {
-        let who = match cells.iter().any(|cell| cell.findings.contains(&Code::P020)) {
-            true => "the other side",
-            false => "the generator",
+        let is_limit = |code| {
+            let mut bounds = cells.iter().filter(|c| c.verdict == Some(Verdict::Bound));
+            bounds.any(|cell| cell.findings.contains(&code))
+        };
+        let who = match (is_limit(Code::P001), is_limit(Code::P020)) {
+            (true, true) => "the generator, or the other side,",
+            (false, true) => "the other side",
+            _ => "the generator",
         };
         said.push(format!("≥, ≤: {who} was the limit."));
     }

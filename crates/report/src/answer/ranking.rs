@@ -238,13 +238,25 @@ impl By {
         if self.falls { -figure } else { figure }
     }
 
+    /// Whether its figure is a bound. As a note the finding is about a few blocks, and the figure is none.
+    fn is_bound(&self, cell: &CellFigures) -> bool {
+        cell.verdict == Some(Verdict::Bound) && cell.findings.contains(&self.bound)
+    }
+
+    /// The ends of its figure, the better the higher.
+    fn ends(&self, cell: &CellFigures) -> Option<(f64, f64)> {
+        let figure = (self.figure)(cell)?;
+        Some(match self.falls {
+            true => (-figure.high, -figure.low),
+            false => (figure.low, figure.high),
+        })
+    }
+
     fn value(&self, cell: &CellFigures) -> String {
         let Some(figure) = (self.figure)(cell) else {
             return numbers::NOTHING.to_owned();
         };
-        // As a note it is about a few blocks, and the figure is none.
-        let is_bound = cell.verdict == Some(Verdict::Bound) && cell.findings.contains(&self.bound);
-        let bound = match (is_bound, self.falls) {
+        let bound = match (self.is_bound(cell), self.falls) {
             (false, _) => "",
             (true, false) => "≥ ",
             (true, true) => "≤ ",
@@ -276,6 +288,9 @@ impl<'q, 'a> AgainstBaseline<'q, 'a> {
             (None, Some(one), None) => Some(one),
             _ => None,
         };
+        // Who is left out, nobody stands beside.
+        let is_there = |id: &&str| subjects.iter().any(|(_, cell)| cell.cell == **id);
+        let baseline = baseline.filter(is_there);
         AgainstBaseline { question, baseline }
     }
 
@@ -313,11 +328,14 @@ impl<'q, 'a> AgainstBaseline<'q, 'a> {
         if self.question.without.is_some() || ends.iter().flatten().count() < 2 {
             return vec![None; subjects.len()];
         }
-        placed(&ends)
+        let by = &self.question.by;
+        let figures = subjects.iter();
+        let figures = figures.map(|(_, cell)| (by.is_bound(cell), by.ends(cell)));
+        first_too(placed(&ends), &figures.collect::<Vec<_>>())
     }
 
     fn words(&self, cell: &CellFigures) -> String {
-        let Some(of) = self.ratio(cell) else {
+        let Some(of) = self.ratio(cell).filter(|_| self.baseline.is_some()) else {
             return match self.is_baseline(cell) {
                 true => BASELINE.to_owned(),
                 false => String::new(),
@@ -335,7 +353,7 @@ impl<'q, 'a> AgainstBaseline<'q, 'a> {
     fn drawn(&self, cell: &CellFigures) -> Drawn {
         let claimed = self
             .ratio(cell)
-            .filter(|of| matches!(of.conclusion, "higher" | "lower"));
+            .filter(|of| self.baseline.is_some() && matches!(of.conclusion, "higher" | "lower"));
         Drawn {
             cell: cell.cell.clone(),
             figure: (self.question.by.figure)(cell),
@@ -345,18 +363,31 @@ impl<'q, 'a> AgainstBaseline<'q, 'a> {
     }
 }
 
-/// The place of each, the best first, by the ends between which each lies: one more than are shown to be ahead of it. Who has no ends has none,
-/// but for the first place where it stands before all that have some.
-fn placed(ends: &[Option<(f64, f64)>]) -> Vec<Option<usize>> {
-    let first = ends.iter().position(Option::is_some).unwrap_or(0);
-    let place = |(at, own): (usize, &Option<(f64, f64)>)| match own {
-        Some((_, high)) => {
-            let ahead = ends.iter().flatten().filter(|(low, _)| low > high);
-            Some(1 + ahead.count())
-        }
-        None => (at < first).then_some(1),
+/// The lower and the higher.
+type Ends = (f64, f64);
+
+/// The place of each, the best first, by the ends between which each lies: one more than are shown to be ahead of it; `None` of who has no ends.
+fn placed(ends: &[Option<Ends>]) -> Vec<Option<usize>> {
+    let place = |own: &Option<Ends>| {
+        let (_, high) = (*own)?;
+        let ahead = ends.iter().flatten().filter(|(low, _)| *low > high);
+        Some(1 + ahead.count())
     };
-    ends.iter().enumerate().map(place).collect()
+    ends.iter().map(place).collect()
+}
+
+/// The same, with the first place for those of whom nothing is told and who may be as good as who has it: by a figure that is a bound, or whose
+/// ends reach that far. Of them the first are not ahead.
+fn first_too(places: Vec<Option<usize>>, figures: &[(bool, Option<Ends>)]) -> Vec<Option<usize>> {
+    let both = || places.iter().zip(figures);
+    let first = both().filter(|(place, _)| **place == Some(1));
+    let lows = first.filter_map(|(_, (_, ends))| Some((*ends)?.0));
+    let best = lows.fold(f64::NEG_INFINITY, f64::max);
+    let place = |(place, (is_bound, ends)): (&Option<usize>, &(bool, Option<Ends>))| {
+        let may_be = *is_bound || ends.is_some_and(|(_, high)| high >= best);
+        place.or(may_be.then_some(1))
+    };
+    both().map(place).collect()
 }
 
 /// Whether it throws away what it receives, which others look at.
@@ -393,7 +424,6 @@ mod tests {
     #[test]
     fn a_place_is_one_more_than_are_shown_to_be_ahead() {
         let told = |low, high| Some((low, high));
-        // A first one of which nothing is known led a server of a twentieth of the rate into its place.
         let ends = [
             None,
             told(1.0, 1.0),
@@ -402,12 +432,29 @@ mod tests {
             None,
             told(0.04, 0.06),
         ];
-        let places = [Some(1), Some(1), Some(1), Some(3), None, Some(4)];
+        let places = [None, Some(1), Some(1), Some(3), None, Some(4)];
         assert_eq!(placed(&ends), places);
         // Who comes later may be as fast as the first, so that the first does not lead.
         let ends = [told(0.9, 2.0), told(0.5, 0.8), told(0.4, 1.2)];
         assert_eq!(placed(&ends), [Some(1), Some(2), Some(1)]);
         let ends = [told(1.2, f64::INFINITY), told(1.0, 1.0), told(0.0, 0.9)];
         assert_eq!(placed(&ends), [Some(1), Some(2), Some(3)]);
+    }
+
+    #[test]
+    fn who_may_be_ahead_shares_the_first_place() {
+        let figure = |is_bound, low, high| (is_bound, Some((low, high)));
+        let figures = [
+            figure(false, 89.0, 91.0),
+            // At least as fast as this.
+            figure(true, 87.0, 88.0),
+            // Disturbed, and up to as fast as the first.
+            figure(false, 60.0, 90.0),
+            figure(false, 50.0, 70.0),
+            figure(false, 86.0, 87.0),
+        ];
+        let places = vec![Some(1), None, None, None, Some(2)];
+        let seen = first_too(places, &figures);
+        assert_eq!(seen, [Some(1), Some(1), Some(1), None, Some(2)]);
     }
 }

@@ -3,13 +3,13 @@
 //! A workload may list its rows instead of taking all combinations of subjects and settings; each row then
 //! stands beside another one, and its ratio is to that. `figures` has the numbers that only services have (a
 //! cell outside of such a table has them, too, where something is around its server), `sections` says what is in a table, `tables` lays
-//! them out, `pictures` draws the rates, `around` makes sentences of them. A document without rows and
+//! them out, `pictures` draws the rates, `lines` makes sentences of them. A document without rows and
 //! services has none of this.
 //!
 //! Not for: the numbers that all servers share (rate, ratio, latency), which are in `crate::figures`.
 
-pub mod around;
 pub mod figures;
+pub mod lines;
 mod pictures;
 pub mod sections;
 mod tables;
@@ -90,7 +90,7 @@ pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
         for (at, rows) in section.tables.iter().enumerate() {
             // What holds for all its tables is said once.
             let before = match at {
-                0 => around::before(run, &section),
+                0 => lines::before(run, &section),
                 _ => Vec::new(),
             };
             let mut tables = context.tables(&section, rows);
@@ -111,7 +111,7 @@ pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
                     context.rates_picture(&format!("{id}-1"), rows),
                     picture(Plot::Latency, &id, &rows.cells()),
                 ],
-                after: around::after(run, rows),
+                after: lines::after(run, rows),
                 id,
                 ..Part::default()
             });

@@ -253,8 +253,9 @@ pub fn looks_like(args: &[OsString]) -> Option<String> {
         None => return None,
     };
     Some(format!(
-        "this looks like {names}. Run: {}\nor: prony load --from '{first} {typed}'",
-        quoted(words)
+        "this looks like {names}. Run: {}\nor: prony load --from {}",
+        quoted(words),
+        in_shell(&[format!("{first} {typed}")])
     ))
 }
 

@@ -471,6 +471,15 @@ fn flags_of_another_tool_were_answered_with_every_tools_meaning_of_each_letter()
         said.contains(&format!("--from 'hey -z 10s -q 200 -m POST {URL}'")),
         "{said}"
     );
+    // A shell takes it as it was typed.
+    let said = looks(&["-z", "10s", "-H", "Accept: a b", "-m", "GET", URL]).expect("hey's");
+    let (_, typed) = said.split_once("--from ").expect("as it was typed");
+    let shell = std::process::Command::new("sh")
+        .args(["-c", &format!("printf %s {typed}")])
+        .output()
+        .expect("a shell");
+    let seen = String::from_utf8_lossy(&shell.stdout);
+    assert_eq!(seen, format!("hey -z 10s -H 'Accept: a b' -m GET {URL}"));
     assert_eq!(looks(&["--frobnicate", URL]), None);
     assert_eq!(super::looks_like(&arguments(&["prony", "run", "-m"])), None);
 }
