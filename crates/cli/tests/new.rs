@@ -418,11 +418,13 @@ fn a_workflow_fails_on_a_regression_and_says_what_it_could_have_told() {
                     .any(|told| comment.contains(told)),
             "{comment}"
         );
-        // Where the tests beside it took the cores, nothing is claimed.
-        if slower && !comment.contains("others disturbed") {
-            assert_eq!(status, Some(1), "{comment}");
-        } else {
-            assert!(matches!(status, Some(0 | 3)), "{status:?}: {comment}");
+        // Where the tests beside it took the cores, it may be that too few blocks are left to claim
+        // anything of.
+        let is_told = slower && comment.contains("B is slower than A");
+        match status {
+            Some(1) => assert!(is_told, "{comment}"),
+            Some(0 | 3) => assert!(!slower || comment.contains("others disturbed"), "{comment}"),
+            _ => panic!("{status:?}: {comment}"),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -76,6 +77,7 @@ impl Fixture {
             .args(self.isolation)
             .args(more)
             .env(MARK, &self.mark)
+            .env("PATH", path())
             // Without it what the run starts would not have the mark, and nothing would be found to be left.
             .env("PRONY_PASS_ENV", MARK)
             // What a killed run leaves in the temporary folder goes with the test's.
@@ -138,6 +140,28 @@ impl Drop for Fixture {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.folder);
     }
+}
+
+/// PATH with the folder of the interpreter itself in front: a `python3` that is a shell's script has processes of its own, and a test that
+/// kills "python3" kills one of those.
+fn path() -> &'static str {
+    static PATH: LazyLock<String> = LazyLock::new(|| {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let asked = Command::new("python3")
+            .args([
+                "-c",
+                "import os, sys; print(os.path.dirname(sys.executable))",
+            ])
+            .output();
+        match asked {
+            Ok(output) if output.status.success() => {
+                let folder = String::from_utf8_lossy(&output.stdout);
+                format!("{}:{path}", folder.trim_end())
+            }
+            _ => path,
+        }
+    });
+    &PATH
 }
 
 /// Waits until a run prints a line that begins with `text`.

@@ -59,11 +59,13 @@ impl Victim {
         match self {
             Victim::Subject => of("python3").next(),
             Victim::Generator => of("__generate").next(),
-            Victim::Guard => of("__supervise").min(),
-            // The guard is there first, and starts it.
-            Victim::Supervisor => of("__supervise")
-                .max()
-                .filter(|_| of("__supervise").count() > 1),
+            Victim::Guard => of("__supervise")
+                .find(|&pid| of("__supervise").all(|other| parent(pid) != Some(other))),
+            // Whom the supervisor starts has its command, too, until it becomes another program.
+            Victim::Supervisor => {
+                let guard = Victim::Guard.find(processes)?;
+                of("__supervise").find(|&pid| parent(pid) == Some(guard))
+            }
         }
     }
 
@@ -83,6 +85,14 @@ impl Victim {
             Victim::Guard | Victim::Supervisor => None,
         }
     }
+}
+
+/// The number of a process's parent, while it is there.
+fn parent(pid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name of its program, in brackets, may hold anything.
+    let (_, after) = stat.rsplit_once(')')?;
+    after.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// When somebody was killed, in milliseconds of the machine's clock: not before the one, and
