@@ -24,8 +24,8 @@ use std::thread::Builder;
 
 use prony_base::{Instant, Nanos, PerSecond, clock};
 use prony_engine::{Config, DriverChoice, Handle};
-use prony_http::client::redirect::RedirectPolicy;
-use prony_http::client::{Client, Error, RequestPhase, Settings};
+use prony_client::redirect::RedirectPolicy;
+use prony_client::{Client, Error, RequestPhase, Settings};
 use prony_load::Latencies;
 use prony_record::{ClientFigures, ProgramLine};
 use thiserror::Error;

@@ -22,14 +22,13 @@
 //! - [`Done`]: what was measured, as the line of JSON that `prony bench --json` prints.
 //!
 //! [`io`] has one file per strategy of receiving, [`client`] drives the client library in a closed loop; each download and
-//! each request ends in exactly one count. [`ping`] is the smallest whole application on the runtime.
+//! each request ends in exactly one count. [`prony_ping`] is the smallest whole application on the runtime.
 #![forbid(unsafe_code)]
 
 pub mod client;
 mod coroutine;
 mod event;
 pub mod io;
-pub mod ping;
 mod realtime;
 mod requests;
 mod serializer;

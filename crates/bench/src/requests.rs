@@ -1,4 +1,4 @@
-//! Requests to the [ping service](crate::ping) over loopback: a thread for the service and
+//! Requests to the [ping service](prony_ping) over loopback: a thread for the service and
 //! one for the generator, two connections, each request sent when the last is answered.
 
 use std::net::SocketAddr;
@@ -10,8 +10,8 @@ use prony_engine::{Config, ListenOptions, Receiver, mailbox};
 use prony_http::{Counters, Source};
 use prony_load::prepare::{LoadUrl, RequestParts, prepare};
 use prony_load::{LoadSpec, Observer};
+use prony_ping::Fixed;
 
-use crate::ping::{self, Fixed};
 use crate::threads::{ThreadResult, at_once};
 use crate::{BenchError, Done, Order, Work};
 
@@ -83,7 +83,7 @@ fn serve(
         let mut settings = Fixed::default();
         // Nobody will ask any more: waiting for that would be a good part of a short work.
         settings.server.stop_idle_grace = Nanos::ZERO;
-        let served = ping::serve(&handle, settings, source, stop, started).await;
+        let served = prony_ping::serve(&handle, settings, source, stop, started).await;
         served.map_err(wrong)
     });
     served?

@@ -21,7 +21,7 @@ use std::rc::Rc;
 
 use anyhow::Context as _;
 use prony_engine::{Config, DriverChoice};
-use prony_http::client::Client;
+use prony_client::Client;
 
 use self::pool::DownloadPool;
 use self::show::Show;

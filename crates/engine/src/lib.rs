@@ -74,6 +74,7 @@
 //!   sleeps: no wake-up is lost, and waking a loop that is awake costs no system call.
 //! - All drivers pass one shared test file.
 
+mod alarm;
 mod buffers;
 mod config;
 mod driver;
@@ -95,6 +96,7 @@ mod turn;
 mod wakeup_latency;
 mod wheel;
 
+pub use alarm::Alarm;
 pub use buffers::{Received, SendBuf};
 pub use config::{
     Config, ConnectOptions, DriverChoice, DriverKind, Error, ListenOptions, LoopStats,

@@ -1,17 +1,14 @@
-//! The server, of HTTP/1.1 and HTTP/2, and the client: wire on engine.
+//! The server, of HTTP/1.1 and HTTP/2: wire on engine.
 //!
-//! For: serving requests with a [`Handler`] on one loop ([`Server`]), and sending requests
-//! from one (`client::Client`).
-//! Not for: routing, files, or threads: a server of several threads is one
+//! For: serving requests with a [`Handler`] on one loop ([`Server`]).
+//! Not for: sending requests (`prony-client`), routing, files, or threads: a server of several threads is one
 //! [`Server`] on each thread's loop, with [`distribute`] on one of them.
 //!
-//! Its central types: [`Handler`], [`Server`], and `client::Client`.
-//!
 //! ```
-//! use std::sync::Arc;
+//! use std::io::{Read as _, Write as _};
+//! use std::net::TcpStream;
 //!
-//! use prony_engine::{Config, ListenOptions};
-//! use prony_http::client::{Client, Settings};
+//! use prony_engine::{Config, ListenOptions, mailbox};
 //! use prony_http::{Handler, Header, Request, Response, Server, ServerOptions, Source};
 //!
 //! struct Hello;
@@ -28,44 +25,40 @@
 //! let answer = prony_engine::run(&Config::default(), |handle| async move {
 //!     let listener = handle.listen("127.0.0.1:0".parse().unwrap(), &ListenOptions::default())?;
 //!     let address = listener.local_addr();
+//!     let (done, mut answered) = mailbox(1);
+//!     std::thread::spawn(move || {
+//!         let mut stream = TcpStream::connect(address)?;
+//!         stream.write_all(b"GET /hello HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n")?;
+//!         let mut answer = String::new();
+//!         stream.read_to_string(&mut answer)?;
+//!         drop(done.send(answer));
+//!         Ok::<(), std::io::Error>(())
+//!     });
 //!     let server = Server::new(&handle, ServerOptions::default(), Hello);
-//!     let counters = Arc::clone(server.counters());
 //!     let _serving = handle.spawn(server.run(Source::Listener(listener), std::future::pending()));
-//!     let client = Client::new(&handle, Settings::default());
-//!     let answer = client.get(&format!("http://{address}/hello")).send().await?.bytes().await?;
-//!     assert_eq!(counters.totals().answered, 1);
-//!     Ok::<_, Box<dyn std::error::Error>>(answer)
-//! })?;
-//! assert_eq!(answer?, b"Hello!");
+//!     Ok::<_, std::io::Error>(answered.recv().await)
+//! })??;
+//! assert!(answer.is_some_and(|answer| answer.ends_with("\r\n\r\nHello!")));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # Central types
 //! - [`Server`]: accepts connections on one loop and calls a handler for each request.
 //! - [`Handler`]: the application: one method from a [`Request`] to a [`Response`].
-//! - [`client::Client`]: a pool of connections over which requests are sent; its guide is the page of [`client`].
-//!
-//! # Inside
-//! A request of the client goes one way: built, then through the policies (redirects, retries, cookies), then to the pool,
-//! which takes an idle connection or makes one (names, proxy, TLS), then over HTTP/1.1 or HTTP/2, and back as a response. Policies are
-//! values in and out. TLS is rustls fed by the transport, HTTP/2 the crate h2 on the engine's loop; [`client::blocking`] is the
-//! same for programs without a loop.
 //!
 //! # Invariants
 //! - A request answered in steady state allocates nothing.
 //! - Each request ends in exactly one count.
-//! - A body is sent again whole or not at all; credentials never leave their origin; certificates go unverified only if asked for by name.
 #![forbid(unsafe_code)]
 
 mod budget;
-#[cfg(feature = "client")]
-pub mod client;
 mod counters;
+#[doc(hidden)]
+pub mod guide;
 mod options;
 mod request;
 mod response;
 mod server;
-mod wait;
 
 pub use budget::Budget;
 pub use counters::{Count, Counters, Totals};

@@ -1,12 +1,12 @@
 //! Answers with a content coding: their bodies are decoded as they come, so that what is expected is expected of what they stand for.
 //!
-//! Not for: loads that ask for no coding, which have nothing of this on their way; nor the codings themselves (`prony_http`).
+//! Not for: loads that ask for no coding, which have nothing of this on their way; nor the codings themselves (`prony_codings`).
 
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use prony_http::client::decode::{DecodeError, DecodeSettings, Decoder, PIECE_BYTES_MAX};
+use prony_codings::{DecodeError, DecodeSettings, Decoder, PIECE_BYTES_MAX};
 use prony_record::CodedReport;
 use prony_wire::Headers;
 

@@ -71,7 +71,7 @@
 //! | tasks, scopes, generators, mutex, channel, events to wait for, intervals | [`coroutines`] |
 //! | pinning, locked memory, SCHED_FIFO, deadlines | [`realtime`] |
 //! | how everything stands, as text, JSON and Graphviz | [`Runtime::snapshot`] |
-//! | a whole small application with HTTP | `crates/bench/src/ping`, `cargo run -p prony-bench --example ping` |
+//! | a whole small application with HTTP | `crates/ping`, `cargo run -p prony-ping --example ping` |
 //! | shorter examples | `crates/runtime/examples` |
 //!
 //! # Many threads

@@ -2,13 +2,13 @@
 
 use anyhow::Context as _;
 use prony_base::{Nanos, clock};
-use prony_http::client::cookies::{CookieJar, CookieLimits, FileError};
-use prony_http::client::decode::DecodeSettings;
-use prony_http::client::proxy::{Proxies, Proxy};
-use prony_http::client::redirect::RedirectPolicy;
-use prony_http::client::resolve::Override;
-use prony_http::client::tls::TlsSettings;
-use prony_http::client::{HttpVersion, Settings};
+use prony_client::cookies::{CookieJar, CookieLimits, FileError};
+use prony_client::decode::DecodeSettings;
+use prony_client::proxy::{Proxies, Proxy};
+use prony_client::redirect::RedirectPolicy;
+use prony_client::resolve::Override;
+use prony_client::tls::TlsSettings;
+use prony_client::{HttpVersion, Settings};
 
 use super::words::{FetchWords, PER_HOST_MAX};
 

@@ -12,7 +12,7 @@ use std::thread;
 
 use prony_base::{Instant, Nanos};
 use prony_engine::{Handle, mailbox};
-use prony_http::client::{Client, RequestBuilder, Response, Timing, Version};
+use prony_client::{Client, RequestBuilder, Response, Timing, Version};
 
 use super::checksum::{Algorithm, Sum};
 use super::fault::Fault;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use prony_http::client::{self, Kind, RequestPhase};
+use prony_client::{Kind, RequestPhase};
 
 use super::name::BadName;
 
@@ -17,7 +17,7 @@ const DESCRIPTORS: [i32; 2] = [23, 24];
 #[derive(Debug)]
 pub enum Fault {
     /// The client says why.
-    Client(client::Error),
+    Client(prony_client::Error),
     /// The server's answer is no file.
     Status(u16),
     /// The server's answer is no part of the file.
@@ -54,8 +54,8 @@ pub enum Fault {
     Interrupted,
 }
 
-impl From<client::Error> for Fault {
-    fn from(error: client::Error) -> Fault {
+impl From<prony_client::Error> for Fault {
+    fn from(error: prony_client::Error) -> Fault {
         Fault::Client(error)
     }
 }
@@ -111,7 +111,7 @@ impl Fault {
                         | Kind::Closed
                         | Kind::Io(_)
                         | Kind::Http2(_)
-                        | Kind::TimedOut(client::TimeLimit::Stall, _)
+                        | Kind::TimedOut(prony_client::TimeLimit::Stall, _)
                 );
                 broke && error.phase() == RequestPhase::Body
             }
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn only_bodies_that_broke_are_tried_again_here() {
-        let of = |phase, kind| Fault::Client(client::Error::new(phase, kind)).is_passing();
+        let of = |phase, kind| Fault::Client(prony_client::Error::new(phase, kind)).is_passing();
         assert!(of(RequestPhase::Body, Kind::Truncated));
         assert!(!of(RequestPhase::Head, Kind::Truncated));
         assert!(!of(RequestPhase::Body, Kind::LoopGone));

@@ -10,7 +10,7 @@ use std::task::Poll;
 
 use prony_base::Nanos;
 use prony_engine::{Handle, Task};
-use prony_http::client::Client;
+use prony_client::Client;
 
 use super::bars::Bar;
 use super::download::{Download, Live, Told};

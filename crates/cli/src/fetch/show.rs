@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _};
 
 use indicatif::{BinaryBytes, ProgressDrawTarget};
 use prony_base::{Nanos, PerSecond};
-use prony_http::client::Timing;
+use prony_client::Timing;
 use serde::Serialize;
 
 use super::bars::{Bar, Bars};

@@ -8,9 +8,9 @@ use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
 use anyhow::{Context as _, anyhow, bail};
-use prony_bench::ping::{self, Fixed};
 use prony_engine::{Accepted, Handle, Receiver, mailbox};
 use prony_http::{AcceptTarget, Counters, ServerOptions, Source, distribute};
+use prony_ping::Fixed;
 use prony_runtime::services::Failure;
 
 use super::{HANDED_OVER_MAX, Setting, explain, stopped};
@@ -43,7 +43,7 @@ pub fn run(
             let source = Source::Listener(listener);
             let started = |_| announced = announce();
             let settings = fixed(setting.server.clone());
-            let served = ping::serve(&handle, settings, source, stop, started).await;
+            let served = prony_ping::serve(&handle, settings, source, stop, started).await;
             served.map_err(failed)?;
             return Ok(announced?);
         }
@@ -100,7 +100,7 @@ async fn one_loop(
 ) -> anyhow::Result<()> {
     let source = Source::HandedOver(connections);
     let never = std::future::pending();
-    let served = ping::serve(handle, fixed(server), source, never, started).await;
+    let served = prony_ping::serve(handle, fixed(server), source, never, started).await;
     served.map_err(failed)
 }
 

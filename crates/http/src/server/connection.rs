@@ -21,7 +21,7 @@ use super::wire::SecureWire;
 use super::wire::{Wire, WireBytes};
 use crate::request::Request;
 use crate::response::{After, Response};
-use crate::wait::Alarm;
+use prony_engine::Alarm;
 
 const NO_MEMORY: &str = "there is no memory for the request's body just now";
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";

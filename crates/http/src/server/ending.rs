@@ -5,7 +5,7 @@ use std::task::Poll;
 
 use super::state::ServerState;
 use super::wire::Wire;
-use crate::wait::Alarm;
+use prony_engine::Alarm;
 
 /// How a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

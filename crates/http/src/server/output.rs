@@ -12,7 +12,7 @@ use prony_engine::SendBuf;
 
 use super::state::ServerState;
 use super::wire::Wire;
-use crate::wait::Alarm;
+use prony_engine::Alarm;
 
 /// Most bytes of one send. A larger response is sent in parts of this, so that progress shows
 /// with a client that reads it slowly.

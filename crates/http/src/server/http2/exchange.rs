@@ -10,7 +10,7 @@ use crate::server::incoming::Incoming;
 use crate::server::output::Output;
 use crate::server::state::ServerState;
 use crate::server::wire::Wire;
-use crate::wait::Alarm;
+use prony_engine::Alarm;
 
 /// A request that is received, then answered.
 pub(super) struct Http2Exchange {
