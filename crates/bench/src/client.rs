@@ -23,9 +23,9 @@ use std::sync::OnceLock;
 use std::thread::Builder;
 
 use prony_base::{Instant, Nanos, PerSecond, clock};
-use prony_engine::{Config, DriverChoice, Handle};
 use prony_client::redirect::RedirectPolicy;
 use prony_client::{Client, Error, RequestPhase, Settings};
+use prony_engine::{Config, DriverChoice, Handle};
 use prony_load::Latencies;
 use prony_record::{ClientFigures, ProgramLine};
 use thiserror::Error;

@@ -1,59 +1,27 @@
-//! How a command ends that could not do what it was asked: by the cause of the error.
-//!
-//! What the user can mend in words or in a file ends with [`Ending::Usage`]. What the machine refused (a full
-//! disk, a directory that cannot be written, no memory, no descriptors, no processes) ends with
-//! [`Ending::Failed`]: the same words may do tomorrow. A server that refused every connection is no measurement:
-//! [`Ending::Invalid`].
+//! How a command ends that could not do what it was asked: [`prony_program::cause`], with the errors that only this program knows.
+//! A server that refused every connection is no measurement: [`Ending::Invalid`].
 
-use std::fmt;
-use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
+use std::error::Error;
 
 use prony_lab::run::RunError;
 use prony_lab::store::StoreError;
 use prony_lab::supervise::SupervisorError;
 use prony_load::LoadError;
+use prony_program::cause;
+pub use prony_program::cause::CannotWrite;
 use rusqlite::ErrorCode;
-use rustix::io::Errno;
 
 use crate::Ending;
-
-/// A file or folder that cannot be written, as the context of an error.
-#[derive(Debug)]
-pub struct CannotWrite(PathBuf);
-
-impl CannotWrite {
-    /// For `with_context`.
-    pub fn at(path: &Path) -> impl Fn() -> CannotWrite {
-        let path = path.to_owned();
-        move || CannotWrite(path.clone())
-    }
-}
-
-impl fmt::Display for CannotWrite {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot write {}", self.0.display())
-    }
-}
 
 /// How a command ends after `error`.
 pub fn ending(error: &anyhow::Error) -> Ending {
     if matches!(error.downcast_ref(), Some(LoadError::Unreachable { .. })) {
         return Ending::Invalid;
     }
-    let of_machine =
-        error.downcast_ref::<CannotWrite>().is_some() || error.chain().any(is_of_machine);
-    if of_machine {
-        Ending::Failed
-    } else {
-        Ending::Usage
-    }
+    cause::ending(error, is_of_machine)
 }
 
-fn is_of_machine(cause: &(dyn std::error::Error + 'static)) -> bool {
-    if let Some(error) = cause.downcast_ref::<io::Error>() {
-        return lacks(error);
-    }
+fn is_of_machine(cause: &(dyn Error + 'static)) -> bool {
     if let Some(error) = cause.downcast_ref::<StoreError>() {
         return matches!(error, StoreError::Unwritten { .. });
     }
@@ -87,24 +55,13 @@ fn is_of_machine(cause: &(dyn std::error::Error + 'static)) -> bool {
     cause.is::<SupervisorError>()
 }
 
-/// Whether the system refused because it lacks something, or is broken.
-fn lacks(error: &io::Error) -> bool {
-    let kinds = [
-        ErrorKind::StorageFull,
-        ErrorKind::QuotaExceeded,
-        ErrorKind::FileTooLarge,
-        ErrorKind::ReadOnlyFilesystem,
-        ErrorKind::OutOfMemory,
-        ErrorKind::WriteZero,
-    ];
-    let numbers = [Errno::IO, Errno::MFILE, Errno::NFILE, Errno::NOMEM];
-    let number = error.raw_os_error().map(Errno::from_raw_os_error);
-    kinds.contains(&error.kind()) || number.is_some_and(|number| numbers.contains(&number))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io;
+    use std::path::Path;
+
     use anyhow::Context as _;
+    use rustix::io::Errno;
 
     use super::*;
 

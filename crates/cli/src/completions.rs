@@ -159,7 +159,7 @@ fn script(shell: ShellWord) -> String {
 
 /// The command line without the commands that are no one's to type: shells would offer them.
 fn visible() -> Command {
-    let all = Words::command();
+    let all = crate::command();
     let shown = all
         .get_subcommands()
         .filter(|command| !command.is_hide_set());
@@ -203,7 +203,7 @@ fn with_names(generated: &str) -> String {
 /// Runs `prony __man`.
 pub fn man(words: &ManWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
     fs::create_dir_all(&words.dir).with_context(CannotWrite::at(&words.dir))?;
-    clap_mangen::generate_to(Words::command(), &words.dir)
+    clap_mangen::generate_to(crate::command(), &words.dir)
         .with_context(CannotWrite::at(&words.dir))?;
     writeln!(streams.out, "{}", words.dir.join("prony.1").display())?;
     Ok(Ending::Done)

@@ -8,7 +8,6 @@
 //! - [`Ending`]: how a command ended, and so its exit code.
 #![forbid(unsafe_code)]
 
-mod bench;
 mod bundle;
 mod cause;
 mod check;
@@ -17,28 +16,22 @@ mod compare;
 mod completions;
 mod docs;
 mod doctor;
-mod driver;
 mod embedded;
 mod explain;
-mod fetch;
 mod generate;
 mod home;
-mod host;
 mod lines;
 mod list;
 mod load;
 mod local_server;
 mod log;
-mod lua;
-mod lua54;
 mod new;
 mod report;
 mod run;
 mod runs;
 mod serve;
-mod signals;
 mod stats;
-mod terminal;
+mod systems;
 mod tls;
 mod typed;
 mod verify;
@@ -49,46 +42,13 @@ use std::io::{self, Write};
 use std::os::fd::AsFd as _;
 use std::process::ExitCode;
 
-use clap::Parser as _;
 use clap::error::{ContextKind, ContextValue};
+use clap::{CommandFactory as _, Parser as _};
+use prony_program::terminal::EscapedStream;
+pub use prony_program::{Ending, Streams};
+pub(crate) use prony_program::{driver, signals, terminal};
 
-use crate::terminal::EscapedStream;
 use crate::words::{Command, Words};
-
-/// How a command ended; the numbers are an interface.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Ending {
-    /// Done, and valid.
-    Done,
-    /// A threshold, a regression or a check failed, or the machine could not do what was asked (`cause`).
-    Failed,
-    /// Wrong usage, or a bad file.
-    Usage,
-    /// A measurement that the answer rests on is invalid.
-    Invalid,
-    /// The user interrupted it.
-    Interrupted,
-}
-
-impl From<Ending> for ExitCode {
-    fn from(ending: Ending) -> ExitCode {
-        ExitCode::from(match ending {
-            Ending::Done => 0,
-            Ending::Failed => 1,
-            Ending::Usage => 2,
-            Ending::Invalid => 3,
-            Ending::Interrupted => 130,
-        })
-    }
-}
-
-/// Where a command writes: what was asked for to `out`, everything else to `err`.
-pub struct Streams<'a> {
-    /// Standard output.
-    pub out: &'a mut dyn Write,
-    /// Standard error.
-    pub err: &'a mut dyn Write,
-}
 
 /// The command that `args` (the program's name first) spell out, as [`run`] reads them: with what `prony load --from` stands for, and
 /// a flag for each of several requirements.
@@ -97,6 +57,11 @@ pub fn parsed(args: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Wor
     let args = args.into_iter().map(Into::into).collect();
     let (args, _) = load::from::expanded(args).map_err(wrong)?;
     Words::try_parse_from(args)
+}
+
+/// All words of the command line, those of `prony-systems` among them where that is here.
+pub fn command() -> clap::Command {
+    systems::with_words(Words::command())
 }
 
 /// Runs the command that `args` (the program's name first) spell out.
@@ -127,15 +92,8 @@ pub fn run(
     if let Command::Supervise = words.command {
         return prony_lab::supervise::main(io::stdin().as_fd(), &mut *streams.out);
     }
-    match dispatch(words.command, streams) {
-        Ok(ending) => ending.into(),
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            // A failing standard error leaves nowhere to say so.
-            let _ = writeln!(streams.err, "prony: {error:#}");
-            cause::ending(&error).into()
-        }
-    }
+    let done = dispatch(words.command, streams);
+    prony_program::code(done, cause::ending, streams.err)
 }
 
 fn dispatch(command: Command, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
@@ -156,15 +114,14 @@ fn dispatch(command: Command, streams: &mut Streams<'_>) -> anyhow::Result<Endin
         Command::Check(words) => check::run(&words, streams),
         Command::List(words) => list::run(&words, streams),
         Command::Clean(words) => clean::run(&words, streams),
-        Command::Bench(words) => bench::run(&words, streams),
-        Command::Fetch(words) => fetch::run(&words, streams),
+        Command::Bench(words) => Err(systems::run("bench", words)),
+        Command::Fetch(words) => Err(systems::run("fetch", words)),
         Command::Serve(options) => serve::run(&options, streams),
-        Command::Host(words) => host::run(&words, streams),
-        Command::Lua(words) => lua::run(&words, streams),
+        Command::Host(words) => Err(systems::run("host", words)),
+        Command::Lua(words) => Err(systems::run("lua", words)),
         Command::Completions(words) => completions::run(&words, streams),
         Command::Man(words) => completions::man(&words, streams),
         Command::Names(words) => completions::names(&words, streams),
-        Command::HostWorker => Ok(host::work()),
         Command::Generate => generate::run(streams),
         Command::Supervise => unreachable!("it has an exit code of its own"),
     }
@@ -177,6 +134,11 @@ fn usage(wrong: &clap::Error, args: &[OsString], streams: &mut Streams<'_>) -> E
     if let Some(said) = load::from::looks_like(args).filter(|_| is_unknown) {
         let _ = writeln!(streams.err, "prony: {said}");
         return Ending::Usage.into();
+    }
+    if let (clap::error::ErrorKind::DisplayHelp, Some(name)) = (wrong.kind(), systems::helped(args))
+    {
+        let help = systems::SystemsWords::help();
+        return prony_program::code(Err(systems::run(name, help)), cause::ending, streams.err);
     }
     let to: &mut dyn Write = if wrong.use_stderr() {
         streams.err
@@ -196,12 +158,4 @@ fn usage(wrong: &clap::Error, args: &[OsString], streams: &mut Streams<'_>) -> E
     } else {
         Ending::Done.into()
     }
-}
-
-/// A reader that went away (`prony … | head`) has what it wanted.
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let io = error
-        .chain()
-        .find_map(|cause| cause.downcast_ref::<std::io::Error>());
-    io.is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
 }

@@ -307,7 +307,7 @@ fn addresses(words: &LoadWords, url: &LoadUrl) -> anyhow::Result<Vec<SocketAddr>
         None => (way::addresses(url, &words.way)?, url.host.clone()),
     };
     let all: Vec<_> = addresses.iter().map(SocketAddr::ip).collect();
-    prony_lab::target::check(&host, &all, is_owned)?;
+    prony_load::target::check(&host, &all, is_owned)?;
     Ok(addresses)
 }
 

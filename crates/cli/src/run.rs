@@ -37,7 +37,7 @@ use prony_lab::run::{Options, Wrk};
 use prony_lab::store;
 use prony_lab::subject::{self, Subject};
 use prony_lab::supervise::{self, Interrupt, Offer, SupervisedLauncher};
-use prony_lab::target;
+use prony_load::target;
 use prony_record::{Environment, Plan, PlannedSource, Source, layout};
 use serde_json::json;
 

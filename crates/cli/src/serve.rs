@@ -92,7 +92,7 @@ pub struct ServeOptions {
 pub fn run(options: &ServeOptions, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
     let setting = options.resolve()?;
     let signals = signals()?;
-    prony_hosting::raise_descriptor_limit();
+    prony_program::children::raise_open_files();
     if options.services == "on" {
         return services::run(&setting, &signals, streams);
     }

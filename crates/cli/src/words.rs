@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 
 use clap::{Parser, Subcommand};
 
-use crate::bench::words::BenchWords;
 use crate::bundle::words::{BundleWords, ReproduceWords};
 use crate::check::CheckWords;
 use crate::clean::CleanWords;
@@ -14,17 +13,15 @@ use crate::completions::{CompletionsWords, ManWords, NamesWords};
 use crate::docs::DocsWords;
 use crate::doctor::DoctorWords;
 use crate::explain::ExplainWords;
-use crate::fetch::words::FetchWords;
-use crate::host::HostWords;
 use crate::list::ListWords;
 use crate::load::words::LoadWords;
 use crate::log::words::LogWords;
-use crate::lua::LuaWords;
 use crate::new::NewWords;
 use crate::report::words::ReportWords;
 use crate::run::words::RunWords;
 use crate::serve::ServeOptions;
 use crate::stats::StatsWords;
+use crate::systems::SystemsWords;
 use crate::verify::words::VerifyWords;
 
 /// A laboratory for the performance of HTTP servers, clients and network I/O.
@@ -111,15 +108,15 @@ pub enum Command {
     /// Remove runs and builds that are no longer needed
     Clean(CleanWords),
     /// Measure one thing by itself: a work of the runtime, I/O strategies, the client
-    Bench(BenchWords),
+    Bench(SystemsWords),
     /// Fetch URLs to files, with the client library
-    Fetch(FetchWords),
+    Fetch(SystemsWords),
     /// Serve known answers: the reference server
     Serve(ServeOptions),
     /// Host a web application in Lua
-    Host(HostWords),
+    Host(SystemsWords),
     /// Run a Lua file with the host's framework, such as the tests of an application
-    Lua(LuaWords),
+    Lua(SystemsWords),
     /// Print completions for a shell
     Completions(CompletionsWords),
     /// Manual pages, a file for each command
@@ -134,9 +131,6 @@ pub enum Command {
     /// The first process of a trial: an order on standard input, what happened on standard output
     #[command(name = "__supervise", hide = true)]
     Supervise,
-    /// A worker of a host: its supervisor at the other end of standard input
-    #[command(name = "__host-worker", hide = true)]
-    HostWorker,
 }
 
 #[cfg(test)]

@@ -338,7 +338,11 @@ fn the_commands_in_docs_are_ones_that_the_program_takes() {
             }
             seen += 1;
             let rest = rest.iter().map(String::as_str);
-            let parsed = prony_cli::parsed(std::iter::once("prony").chain(rest));
+            let all: Vec<String> = std::iter::once("prony")
+                .chain(rest)
+                .map(str::to_owned)
+                .collect();
+            let parsed = takes(&all);
             let is_prony = ["prony", "./prony"].contains(&program.as_str());
             if !is_prony || parsed.is_err() {
                 wrong.push(format!("{}: {line}", path.display()));
@@ -371,11 +375,23 @@ fn spans(text: &str) -> Vec<String> {
     spans.map(one_line).collect()
 }
 
+/// Whether the program takes these words; those of `prony-systems` by what that says of them.
+fn takes(words: &[String]) -> Result<(), clap::Error> {
+    use prony_cli::words::Command::{Bench, Fetch, Host, Lua};
+    let parsed = prony_cli::parsed(words)?;
+    match parsed.command {
+        Bench(_) | Fetch(_) | Host(_) | Lua(_) => {
+            prony_cli::command().try_get_matches_from(words).map(drop)
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Whether the program takes these words, or would if more followed.
 fn is_begun(words: &[String]) -> bool {
     use clap::error::ErrorKind;
-    match prony_cli::parsed(words) {
-        Ok(_) => true,
+    match takes(words) {
+        Ok(()) => true,
         Err(error) => match error.kind() {
             ErrorKind::MissingRequiredArgument
             | ErrorKind::WrongNumberOfValues

@@ -12,8 +12,8 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use prony_base::{Nanos, clock};
-use prony_engine::{Config, Handle, ListenOptions, SendBuf, mailbox, run};
 use prony_client::{Client, Settings};
+use prony_engine::{Config, Handle, ListenOptions, SendBuf, mailbox, run};
 use prony_http::{Handler, Header, Request, Response, Server, ServerOptions, Source};
 use prony_wire::{Limits, Method, ResponseEvent, ResponseReader};
 

@@ -45,12 +45,12 @@ pub use body::{Body, Pieces, SENDING_BYTES_MAX};
 pub use builder::RequestBuilder;
 pub use error::{Error, Kind, RequestPhase, TimeLimit};
 pub use origin::Origin;
+pub use prony_codings as decode;
 pub use request::{ClientRequest, Progress};
 pub use response::Response;
 pub use settings::{HttpVersion, Settings};
 pub use state::Counts;
 pub use timing::{Timing, Version};
-pub use prony_codings as decode;
 pub use transport::{Chunk, Transport};
 
 use cookies::CookieJar;

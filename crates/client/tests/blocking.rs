@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use prony_engine::{Config, Handle, ListenOptions, mailbox, run};
 use prony_client::blocking::{self, Client};
 use prony_client::cookies::CookieJar;
 use prony_client::{Kind, Settings};
+use prony_engine::{Config, Handle, ListenOptions, mailbox, run};
 use prony_http::{Handler, Request, Response, Server, ServerOptions, Source};
 
 struct App;

@@ -8,9 +8,9 @@ use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 
 use prony_base::Nanos;
-use prony_engine::{Config, DriverChoice, run};
 use prony_client::proxy::{Proxies, Proxy};
 use prony_client::{Client, Counts, Error, RequestPhase, Settings};
+use prony_engine::{Config, DriverChoice, run};
 
 use hostile::Act::{HalfClose, Read, Reset, Send, SendForEver, Stall};
 use hostile::{Act, Hostile};

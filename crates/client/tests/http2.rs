@@ -9,14 +9,14 @@ use std::rc::Rc;
 
 use http2_server::{Manners, Seen, pattern, serve};
 use prony_base::Nanos;
-use prony_engine::sim::{SimOptions, World};
-use prony_engine::{Config, Handle, ListenOptions, Stream};
 use prony_client::cookies::CookieJar;
 use prony_client::decode::DecodeSettings;
 use prony_client::multipart::Form;
 use prony_client::{
     Body, Client, Counts, Error, HttpVersion, Kind, RequestPhase, Settings, TimeLimit, Version,
 };
+use prony_engine::sim::{SimOptions, World};
+use prony_engine::{Config, Handle, ListenOptions, Stream};
 
 const ROOT: &str = "http://10.0.0.1:80";
 

@@ -8,9 +8,9 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use prony_base::Nanos;
+use prony_client::{Client, Counts, Error, Kind, RequestPhase, Settings};
 use prony_engine::sim::{SimOptions, World};
 use prony_engine::{Config, Handle, ListenOptions, Stream, Task};
-use prony_client::{Client, Counts, Error, Kind, RequestPhase, Settings};
 
 /// What a server does with a connection, in this order; at the end it closes.
 #[derive(Clone, Debug)]

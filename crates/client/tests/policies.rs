@@ -8,15 +8,15 @@ use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 
 use prony_base::Nanos;
-use prony_engine::sim::{SimOptions, World};
-use prony_engine::{Config, ListenOptions, Stream};
-use prony_http::Method;
 use prony_client::cookies::CookieJar;
 use prony_client::decode::DecodeSettings;
 use prony_client::multipart::Form;
 use prony_client::redirect::RedirectPolicy;
 use prony_client::retry::RetryPolicy;
 use prony_client::{Client, Error, RequestPhase, Settings};
+use prony_engine::sim::{SimOptions, World};
+use prony_engine::{Config, ListenOptions, Stream};
+use prony_http::Method;
 
 use policy::{UNIX_SECONDS, everywhere, get, long_text};
 

@@ -8,10 +8,10 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use prony_base::Nanos;
-use prony_engine::sim::{SimOptions, World};
-use prony_engine::{Config, Handle, ListenOptions, Stream};
 use prony_client::proxy::{Proxies, Proxy};
 use prony_client::{Client, Error, Kind, RequestPhase, Settings, TimeLimit, Version};
+use prony_engine::sim::{SimOptions, World};
+use prony_engine::{Config, Handle, ListenOptions, Stream};
 use secure::{Authority, Demands, ServerTls, Valid};
 
 const PROXY: &str = "http://10.0.0.9:3128";

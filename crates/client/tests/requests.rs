@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use prony_base::{Nanos, clock};
-use prony_engine::{Config, DriverChoice, Handle, ListenOptions, run};
 use prony_client::{Client, Counts, Settings, Version};
+use prony_engine::{Config, DriverChoice, Handle, ListenOptions, run};
 use prony_http::{Handler, Header, Request, Response, Server, ServerOptions, Source};
 
 /// Answers by path.

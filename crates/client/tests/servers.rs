@@ -9,9 +9,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use prony_client::{Client, Settings};
 use prony_engine::{Config, DriverChoice, run};
 use prony_http::Method;
-use prony_client::{Client, Settings};
 use prony_testkit::need;
 
 /// How long a server may take until it listens.

@@ -7,9 +7,9 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use prony_base::{Instant, Nanos};
+use prony_client::{Client, Counts, Error, Kind, RequestPhase, Settings, TimeLimit};
 use prony_engine::sim::{SimOptions, World};
 use prony_engine::{Config, Handle, ListenOptions, Stream};
-use prony_client::{Client, Counts, Error, Kind, RequestPhase, Settings, TimeLimit};
 use prony_wire::Limits;
 
 const URL: &str = "http://10.0.0.1/";

@@ -11,10 +11,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use prony_base::Nanos;
-use prony_engine::sim::{SimOptions, World};
-use prony_engine::{Config, DriverChoice, Handle, ListenOptions, Stream, run};
 use prony_client::tls::{Offer, TlsConfig, TlsError, TlsSettings, TlsStream, TlsVersion};
 use prony_client::{Client, Error, Kind, RequestPhase, Settings, Transport};
+use prony_engine::sim::{SimOptions, World};
+use prony_engine::{Config, DriverChoice, Handle, ListenOptions, Stream, run};
 use rustls::ServerConfig;
 use secure::{Authority, Demands, Identity, Over, ServerTls, Valid, self_signed, self_signed_when};
 

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use prony_engine::{Config, run};
 use prony_client::{Client, HttpVersion, Settings, Version};
+use prony_engine::{Config, run};
 use prony_testkit::need;
 use secure::{Authority, Valid};
 

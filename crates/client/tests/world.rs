@@ -7,9 +7,9 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use prony_base::{Nanos, Random};
+use prony_client::{Client, Counts, Settings};
 use prony_engine::sim::{SimOptions, World};
 use prony_engine::{Config, Handle, ListenOptions, mailbox};
-use prony_client::{Client, Counts, Settings};
 use prony_http::{Handler, Request, Response, Server, ServerOptions, Source, Totals};
 
 const REQUESTS: u64 = 40;

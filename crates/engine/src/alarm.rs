@@ -4,8 +4,8 @@
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use prony_base::Instant;
 use crate::{Handle, Sleep};
+use prony_base::Instant;
 
 /// A timer for one task's waits, of which each has its own time limit.
 #[derive(Default)]

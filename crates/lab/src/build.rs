@@ -33,10 +33,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use prony_base::Nanos;
+use prony_program::sibling;
 use prony_record::{Repository as Recorded, Source};
 use sha2::{Digest as _, Sha256};
 
-use crate::experiment::words::fill;
+use crate::experiment::words::{SYSTEMS, fill};
 use crate::launch::on_path;
 use crate::root::{INSIDE, Rooted};
 use crate::subject::{Build, Subject};
@@ -216,6 +217,7 @@ impl Job<'_> {
             ("{dir}", path(&self.folder())),
             ("{build}", path(&self.dir)),
             ("{prony}", path(self.context.prony)),
+            (SYSTEMS, path(&sibling::SYSTEMS.beside(self.context.prony))),
             (
                 "{originals}",
                 path(self.context.originals.unwrap_or(Path::new(""))),

@@ -28,6 +28,7 @@ use std::sync::{Mutex, PoisonError};
 
 use prony_base::Nanos;
 use prony_engine::thread::{self, Urgency};
+pub use prony_program::children::{by_fork, die_with_parent, raise_open_files};
 use prony_record::Exit;
 use rustix::mount::{MountFlags, MountPropagationFlags};
 use rustix::process::{Pid, Resource, Rlimit, Signal};
@@ -329,19 +330,6 @@ fn collect(of: libc::pid_t, options: libc::c_int) -> Option<Ended> {
     })
 }
 
-/// Lets `command` be started by `fork`, not by `vfork` as is usual, and be killed when the
-/// thread that starts it ends.
-///
-/// A child that borrows its parent's memory until it executes its program takes the
-/// parent's peak resident set for its own, and the kernel keeps the larger of both as its
-/// peak. A forked child has only what the parent wrote to, which is little in a process
-/// that has just begun.
-pub fn by_fork(command: &mut Command) {
-    // SAFETY: the closure makes one system call, which is sound between fork and exec; that
-    // there is a closure is what makes the standard library fork.
-    unsafe { command.pre_exec(die_with_parent) };
-}
-
 /// Lets `command` be started, by `fork`, without the capabilities of the caller but for `kept`, and [`OUTSIDE`] where it is
 /// not `rooted`, and without a way to others: programs that the file system gives more (set-user-ID, file capabilities) have
 /// no more either.
@@ -468,33 +456,10 @@ pub fn cpu_clock(pid: u32) -> Option<Nanos> {
     ok.then(|| Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64))
 }
 
-/// Ends the calling process with SIGKILL as soon as the thread that started it ends.
-/// A starter that was gone before is not noticed: watch a pipe from it as well.
-pub fn die_with_parent() -> io::Result<()> {
-    Ok(rustix::process::set_parent_process_death_signal(Some(
-        Signal::KILL,
-    ))?)
-}
-
 /// Makes orphaned descendants children of the calling process.
 pub fn adopt_orphans() -> io::Result<()> {
     let own = rustix::process::getpid();
     Ok(rustix::process::set_child_subreaper(Some(own))?)
-}
-
-/// Raises the soft limit on open files to the hard one, for the caller and what
-/// it starts. Returns the limit.
-pub fn raise_open_files() -> u64 {
-    let limit = rustix::process::getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: limit.maximum,
-        maximum: limit.maximum,
-    };
-    // Refused only by a kernel under which the limit then stays as it was.
-    let _ = rustix::process::setrlimit(Resource::Nofile, raised);
-    rustix::process::getrlimit(Resource::Nofile)
-        .current
-        .unwrap_or(u64::MAX)
 }
 
 /// Raises the limits on locked memory, for the caller and what it starts, where the caller may: what root starts has

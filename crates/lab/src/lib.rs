@@ -61,7 +61,6 @@ pub mod store;
 pub mod sums;
 pub mod supervise;
 pub mod sysctl;
-pub mod target;
 pub mod trial;
 pub mod verify;
 mod walk;

@@ -86,6 +86,7 @@ mod sim_tests;
 mod slots;
 mod slow;
 mod source;
+pub mod target;
 mod thread_spec;
 mod trace;
 mod users;

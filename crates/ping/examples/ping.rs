@@ -2,9 +2,9 @@
 //! `cargo run -p prony-ping --example ping`, then
 //! `curl -d '{"sequence":1}' http://127.0.0.1:8080/ping`.
 
-use prony_ping::{Fixed, Level, serve};
 use prony_engine::{Config, ListenOptions};
 use prony_http::Source;
+use prony_ping::{Fixed, Level, serve};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     prony_engine::run(&Config::default(), |handle| async move {

@@ -1,9 +1,9 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use prony_client::{Client, Settings};
 use prony_engine::{Config, ListenOptions};
 use prony_http::Source;
-use prony_client::{Client, Settings};
 use prony_runtime::coroutines::ManualEvent;
 
 use super::*;

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use prony_lab::target::{OWNERSHIP_FLAG, check};
 use prony_load::LoadSpec;
 use prony_load::form::RequestForm;
 use prony_load::prepare::LoadUrl;
+use prony_load::target::{OWNERSHIP_FLAG, check};
 use prony_record::PreparedRequest;
 
 use prony_base::typed::size;

@@ -84,7 +84,7 @@ pub fn prepare(
         .iter()
         .map(std::net::SocketAddr::ip)
         .collect();
-    prony_lab::target::check(&settings.host, &all, is_owned)?;
+    prony_load::target::check(&settings.host, &all, is_owned)?;
     if scripted.has_delay() && spec.pace.is_open() {
         bail!("delay() says when requests start, and so does --rate: leave one of them out");
     }

@@ -6,7 +6,7 @@ use anyhow::bail;
 use clap::Args;
 use prony_base::typed::rate;
 use prony_lab::experiment::{Experiment, Origin};
-use prony_lab::target;
+use prony_load::target;
 use serde_json::json;
 
 use super::files::Files;

@@ -1,6 +1,6 @@
 //! Builds the subjects of a plan, one after the other, and says how that went.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IsTerminal as _};
 use std::process::Command;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use prony_lab::build::{self, BuildContext, BuildOutcome};
 use prony_lab::plan;
 use prony_lab::subject::Subject;
 use prony_lab::supervise::{Offer, SupervisedLauncher};
+use prony_program::sibling::SYSTEMS;
 use prony_record::{NotRun, Plan, Software};
 
 use crate::Streams;
@@ -45,13 +46,17 @@ pub fn build(
         cancel: interrupted,
         only_kept: true,
     };
-    let all = plan::processes(&plan);
-    let mut wanted: BTreeSet<&str> = all.map(|subject| subject.id.as_str()).collect();
+    let mut wanted: BTreeSet<&str> = plan::processes(&plan).map(|of| of.id.as_str()).collect();
     // A subject that is a peer, too, is built once.
+    let refused = without_systems(&plan);
+    let first = |subject: &Subject| match refused.get(&subject.id) {
+        Some(why) => BuildOutcome::Failed(build::Failed::new(why)),
+        None => build::build(subject, &context, &launcher),
+    };
     let mut outcomes: Vec<(&Subject, BuildOutcome)> = subjects
         .iter()
         .filter(|subject| wanted.remove(subject.id.as_str()))
-        .map(|subject| (subject, build::build(subject, &context, &launcher)))
+        .map(|subject| (subject, first(subject)))
         .collect();
     if !home.only_built {
         say_due(&outcomes, &context, streams)?;
@@ -92,6 +97,18 @@ pub fn build(
         plan,
         _outcomes: outcomes,
     }))
+}
+
+/// The subjects that need the program `prony-systems` where it cannot be had, by their ids, and why; `./prony` builds it.
+fn without_systems(plan: &Plan) -> BTreeMap<String, String> {
+    let needing = plan::processes(plan).filter(|subject| plan::needs_systems(plan, subject));
+    let ids: Vec<String> = needing.map(|subject| subject.id.clone()).collect();
+    if ids.is_empty() {
+        return BTreeMap::new();
+    }
+    let why = SYSTEMS.path().err().map(|error| format!("{error:#}"));
+    let each = ids.into_iter();
+    each.filter_map(|id| Some((id, why.clone()?))).collect()
 }
 
 fn is_due(outcome: &BuildOutcome) -> bool {

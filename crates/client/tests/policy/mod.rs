@@ -8,10 +8,10 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use prony_base::Nanos;
-use prony_engine::sim::{SimOptions, World};
-use prony_engine::{Config, DriverChoice, Handle, ListenOptions, run};
 use prony_client::resolve::{Override, ResolveSettings};
 use prony_client::{Client, Error, Settings};
+use prony_engine::sim::{SimOptions, World};
+use prony_engine::{Config, DriverChoice, Handle, ListenOptions, run};
 use prony_http::{Handler, Header, Request, Response, Server, ServerOptions, Source};
 
 /// 2024-05-01, as the clients' time of day.

@@ -5,8 +5,8 @@
 use std::io::{Read as _, Write as _};
 use std::sync::Arc;
 
-use prony_engine::{Handle, Stream};
 use prony_client::tls::TlsSettings;
+use prony_engine::{Handle, Stream};
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd,
 };

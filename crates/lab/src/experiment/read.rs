@@ -26,7 +26,7 @@ use super::{arrival, client, cores, find_max, published, require, rows, service,
 use crate::diagnosis::{Diagnoses, Diagnosis};
 use crate::subject::{program, server};
 use crate::sums::HexOf;
-use crate::target;
+use prony_load::target;
 
 /// Keys that one might expect and that mean nothing yet.
 const UNSUPPORTED: [(&str, &str); 1] = [("sweep", "write one [[setting]] with its values instead")];

@@ -6,7 +6,7 @@ use prony_base::Nanos;
 /// Placeholders that the start command of a server and its environment may use.
 /// `{payload_bytes}` is for peers, and 0 otherwise.
 /// `{instance}` is the number of the process among those of its subject, from 0.
-pub const START_PLACEHOLDERS: [&str; 9] = [
+pub const START_PLACEHOLDERS: [&str; 10] = [
     "host",
     "port",
     "threads",
@@ -14,16 +14,18 @@ pub const START_PLACEHOLDERS: [&str; 9] = [
     "build",
     "work",
     "prony",
+    "systems",
     "payload_bytes",
     "instance",
 ];
 /// Placeholders that a server may use beside them for a protocol: files with the certificate that it shows and its key.
 pub const OF_TLS: [&str; 2] = ["certificate", "key"];
 /// Placeholders that the start command of a backing service and its environment may use.
-pub const BACKING_PLACEHOLDERS: [&str; 7] =
-    ["host", "port", "threads", "dir", "build", "work", "prony"];
+pub const BACKING_PLACEHOLDERS: [&str; 8] = [
+    "host", "port", "threads", "dir", "build", "work", "prony", "systems",
+];
 /// Those of a proxy in front; `{upstreams}` are the addresses of the subject's processes.
-pub const FRONT_PLACEHOLDERS: [&str; 8] = [
+pub const FRONT_PLACEHOLDERS: [&str; 9] = [
     "host",
     "port",
     "threads",
@@ -31,14 +33,17 @@ pub const FRONT_PLACEHOLDERS: [&str; 8] = [
     "build",
     "work",
     "prony",
+    "systems",
     "upstreams",
 ];
 /// Placeholders that the command and the environment of a program may use. `{work}` is the
 /// name of the work there.
-pub const PROGRAM_PLACEHOLDERS: [&str; 6] = ["work", "count", "threads", "dir", "build", "prony"];
+pub const PROGRAM_PLACEHOLDERS: [&str; 7] = [
+    "work", "count", "threads", "dir", "build", "prony", "systems",
+];
 /// Placeholders that the command and the environment of a client may use, and what
 /// translates its output. `{work}` is the name of the work there, too.
-pub const CLIENT_PLACEHOLDERS: [&str; 13] = [
+pub const CLIENT_PLACEHOLDERS: [&str; 14] = [
     "url",
     "host",
     "port",
@@ -52,11 +57,14 @@ pub const CLIENT_PLACEHOLDERS: [&str; 13] = [
     "dir",
     "build",
     "prony",
+    "systems",
 ];
 /// Placeholders of the command that builds a subject.
 pub const BUILD_PLACEHOLDERS: [&str; 3] = ["dir", "build", "prony"];
 /// Those of the command that prints its version.
-pub const VERSION_PLACEHOLDERS: [&str; 4] = ["dir", "build", "prony", ORIGINALS];
+pub const VERSION_PLACEHOLDERS: [&str; 5] = ["dir", "build", "prony", "systems", ORIGINALS];
+/// The placeholder of the program `prony-systems`, which lies beside `prony`.
+pub const SYSTEMS: &str = "{systems}";
 /// The placeholder, in `subject.toml` alone, of the folder of what its user has built.
 pub const ORIGINALS: &str = "originals";
 /// Bytes of a name at the most.

@@ -61,7 +61,7 @@ pub(crate) use find_max::{length as search_length, longest as longest_search};
 pub use fuzz::fuzz;
 pub use options::{CELLS_MAX, Options, PlanError};
 pub use published::{check_published, republish};
-pub use resolve::{plan, processes};
+pub use resolve::{needs_systems, plan, processes};
 pub use settle::{order, settle};
 pub use visits::{in_window as visits_in, lines as lines_on_visits};
 

@@ -18,6 +18,7 @@ use super::facts::Facts;
 use super::options::{Options, PlanError, selects};
 use super::{client, copies, program, published, rows, settle, threads, topology, values, visits};
 use crate::cap;
+use crate::experiment::words::SYSTEMS;
 use crate::experiment::{Connections, Counter, Experiment, Parts, Search, Workload};
 use crate::profile;
 use crate::subject::{Repository, Subject};
@@ -98,6 +99,23 @@ pub fn plan(
 pub fn processes(plan: &Plan) -> impl Iterator<Item = &PlannedSubject> {
     let subjects = plan.subjects.iter().chain(&plan.peers);
     subjects.chain(&plan.backings).chain(&plan.fronts)
+}
+
+/// Whether what the plan does with a subject names the program `prony-systems`.
+pub fn needs_systems(plan: &Plan, subject: &PlannedSubject) -> bool {
+    let names = |words: &[String]| words.iter().any(|word| word.contains(SYSTEMS));
+    let is_client = |cell: &Cell| {
+        let mut workloads = plan.workloads.iter();
+        workloads.any(|of| of.name == cell.workload && of.client.is_some())
+    };
+    let mut own = plan.cells.iter().filter(|cell| cell.subject == subject.id);
+    let serves = plan.subjects.iter().all(|own| own.id != subject.id);
+    serves && names(&subject.start)
+        || own.any(|cell| match cell.count {
+            Some(_) => names(&subject.program),
+            None if is_client(cell) => names(&subject.client),
+            None => names(&subject.start),
+        })
 }
 
 /// The cells that are run, and what is not.

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use prony_base::Nanos;
+use prony_program::sibling;
 use prony_record::{Cell, PlannedClient, PlannedProgram, PlannedSubject, Source, Trial};
 use prony_tls::{CertificateText, KEY_FILE};
 use prony_wire::Method;
@@ -18,13 +19,13 @@ use prony_wire::Method;
 use crate::counts::ANSWER_BYTES_MAX;
 use crate::exchange::{self, Answer, Destination, KeptBody, Trust};
 use crate::experiment::spoken::PROTOCOL;
-use crate::experiment::words::{ORIGINALS, fill};
+use crate::experiment::words::{ORIGINALS, SYSTEMS, fill};
 use crate::experiment::{Spoken, THREADS};
 use crate::launch::{SERVER_PORT, SERVER_PORTS};
 use crate::network::Network;
 use crate::plan::client;
 use crate::supervise::TrialOrder;
-use crate::target;
+use prony_load::target;
 
 /// How long each part of an answer may be waited for.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -385,6 +386,10 @@ fn folders_of(order: &TrialOrder, subject: &PlannedSubject, cell: &Cell) -> Valu
         ("{build}".to_owned(), subject.build_dir.clone()),
         (format!("{{{ORIGINALS}}}"), subject.originals_dir.clone()),
         ("{prony}".to_owned(), order.prony.display().to_string()),
+        (
+            SYSTEMS.to_owned(),
+            sibling::SYSTEMS.beside(&order.prony).display().to_string(),
+        ),
     ];
     for (name, offered) in &subject.variants {
         let chosen = cell.settings.get(name).or(offered.first());

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 /// Crates that the program may be made of. Who needs more raises it, and says in the commit what that costs a first build.
-const CRATES_MAX: usize = 308;
+const CRATES_MAX: usize = 293;
 const PROGRAM: &str = "prony-cli";
 
 /// The packages of a lock file by `name version`, each with what it depends on, as it is written there.

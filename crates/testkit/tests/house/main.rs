@@ -18,9 +18,10 @@ use source::{Source, sources, walk};
 /// Crates that do no I/O and read no clock.
 const PURE: [&str; 5] = ["wire", "record", "stats", "findings", "report"];
 /// Crates in which `unsafe` is allowed, and in which files of them.
-const UNSAFE: [(&str, &str); 5] = [
+const UNSAFE: [(&str, &str); 6] = [
     ("engine", ""),
     ("lab", "launch.rs"),
+    ("program", "children.rs"),
     ("host", ""),
     ("script", ""),
     ("wsgi", ""),
@@ -77,10 +78,13 @@ fn arrows() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("runtime", &["base", "engine"]),
         ("http", &["base", "wire", "engine", "tls"]),
         ("ping", &["wire", "engine", "runtime", "http"]),
+        ("program", &["base", "engine"]),
         ("record", &["base"]),
         (
             "load",
-            &["base", "wire", "engine", "tls", "codings", "record", "stats"],
+            &[
+                "base", "wire", "engine", "tls", "codings", "record", "stats",
+            ],
         ),
         ("script", &["base", "wire", "load"]),
         ("stats", &["base", "record"]),
@@ -89,14 +93,21 @@ fn arrows() -> BTreeMap<&'static str, &'static [&'static str]> {
         (
             "lab",
             &[
-                "base", "wire", "engine", "runtime", "load", "record", "stats", "tls",
+                "base", "wire", "engine", "runtime", "program", "load", "record", "stats", "tls",
             ],
         ),
         (
             "cli",
             &[
                 "base", "wire", "engine", "http", "load", "record", "stats", "findings", "report",
-                "lab", "runtime", "ping", "tls", "script",
+                "lab", "runtime", "ping", "program", "tls", "script",
+            ],
+        ),
+        (
+            "systems",
+            &[
+                "base", "wire", "engine", "client", "bench", "hosting", "host", "program", "load",
+                "record",
             ],
         ),
         ("client", &["base", "wire", "engine", "tls", "codings"]),

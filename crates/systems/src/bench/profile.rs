@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::{self, Command, Stdio};
 
 use anyhow::{Context as _, bail};
-use prony_lab::launch;
+use prony_program::children;
 
-use crate::{Ending, Streams};
+use prony_program::{Ending, Streams};
 
 /// Largest report that is kept; a longer one is cut.
 const REPORT_BYTES_MAX: u64 = 64 << 20;
@@ -40,7 +40,7 @@ impl Drop for Recorded {
 
 /// To be called by the command under a tool: it ends with the tool.
 pub fn under() -> anyhow::Result<()> {
-    launch::die_with_parent().context("cannot be tied to its tool")
+    children::die_with_parent().context("cannot be tied to its tool")
 }
 
 /// Runs this command under `perf record`, or `strace -c` where that is not allowed.
@@ -105,7 +105,7 @@ fn works(tool: &Command) -> bool {
 /// A program that does not outlive this one.
 fn tool(program: &OsStr) -> Command {
     let mut tool = Command::new(program);
-    launch::by_fork(&mut tool);
+    children::by_fork(&mut tool);
     tool
 }
 

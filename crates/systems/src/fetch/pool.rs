@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
 use prony_base::Nanos;
-use prony_engine::{Handle, Task};
 use prony_client::Client;
+use prony_engine::{Handle, Task};
 
 use super::bars::Bar;
 use super::download::{Download, Live, Told};

@@ -7,8 +7,8 @@ use prony_host::Own;
 use prony_host::choice::{Version, choose};
 use prony_hosting::{Ended, Words, alone, supervise};
 
-use crate::lua54::{self, Typed};
-use crate::{Ending, Streams};
+use crate::lua54::{self, PROGRAM, Typed};
+use prony_program::{Ending, Streams};
 
 /// `prony host`
 #[derive(Debug, Args)]
@@ -47,7 +47,7 @@ pub fn run(words: &HostWords, streams: &mut Streams<'_>) -> anyhow::Result<Endin
         (Version::Jit, 0) => alone(settings, prony_host::load, streams.out)?,
         (Version::Lua54, 0) => {
             let settings = serde_json::to_string(&settings)?;
-            return Err(lua54::become_it(&lua54::program()?, &["alone", &settings]));
+            return Err(PROGRAM.become_it(&PROGRAM.path()?, ["alone", &settings]));
         }
         (Version::Jit, _) => {
             let program = std::env::current_exe().context("cannot find this program")?;
@@ -55,7 +55,7 @@ pub fn run(words: &HostWords, streams: &mut Streams<'_>) -> anyhow::Result<Endin
             supervise(settings, &worker, streams.out, streams.err)?
         }
         (Version::Lua54, _) => {
-            let worker = [lua54::program()?.into(), "worker".into()];
+            let worker = [PROGRAM.path()?.into(), "worker".into()];
             supervise(settings, &worker, streams.out, streams.err)?
         }
     };

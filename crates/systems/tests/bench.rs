@@ -6,7 +6,7 @@ use prony_bench::Work;
 use prony_record::ProgramLine;
 
 fn bench(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_prony"))
+    Command::new(env!("CARGO_BIN_EXE_prony-systems"))
         .arg("bench")
         .args(words)
         .output()

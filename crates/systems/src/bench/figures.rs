@@ -3,7 +3,7 @@
 use prony_record::ProgramLine;
 use serde::Serialize;
 
-use crate::Streams;
+use prony_program::Streams;
 
 /// Version of the line that `--json` prints.
 const SCHEMA: u32 = 1;

@@ -11,8 +11,8 @@ use std::rc::Rc;
 use std::thread;
 
 use prony_base::{Instant, Nanos};
-use prony_engine::{Handle, mailbox};
 use prony_client::{Client, RequestBuilder, Response, Timing, Version};
+use prony_engine::{Handle, mailbox};
 
 use super::checksum::{Algorithm, Sum};
 use super::fault::Fault;

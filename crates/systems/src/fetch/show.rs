@@ -13,7 +13,7 @@ use super::download::{Live, Told};
 use super::file::part_of;
 use super::plan::Job;
 use super::words::FetchWords;
-use crate::Streams;
+use prony_program::Streams;
 
 /// Tells of a run.
 pub struct Show<'s, 'a> {

@@ -7,8 +7,8 @@ use clap::Args;
 use prony_host::choice::{Version, choose_for_file};
 use prony_host::library::{Script, Surroundings, run as run_script};
 
-use crate::lua54::{self, Typed};
-use crate::{Ending, Streams};
+use crate::lua54::{self, PROGRAM, Typed};
+use prony_program::{Ending, Streams};
 
 /// `prony lua`
 #[derive(Debug, Args)]
@@ -51,7 +51,7 @@ pub fn run(words: &LuaWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending
     let find_out = || choose_for_file(&script.file, &script.path);
     if lua54::decide(words.lua, find_out, streams)? == Version::Lua54 {
         let script = serde_json::to_string(&script)?;
-        return Err(lua54::become_it(&lua54::program()?, &["script", &script]));
+        return Err(PROGRAM.become_it(&PROGRAM.path()?, ["script", &script]));
     }
     match run_script(&script).map_err(|said| anyhow!(said))? {
         0 => Ok(Ending::Done),

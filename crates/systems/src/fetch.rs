@@ -20,14 +20,14 @@ pub mod words;
 use std::rc::Rc;
 
 use anyhow::Context as _;
-use prony_engine::{Config, DriverChoice};
 use prony_client::Client;
+use prony_engine::{Config, DriverChoice};
 
 use self::pool::DownloadPool;
 use self::show::Show;
 use self::words::FetchWords;
-use crate::signals::interruption;
-use crate::{Ending, Streams};
+use prony_program::signals::interruption;
+use prony_program::{Ending, Streams};
 
 /// What one receive takes at most: fewer and longer pieces make downloads cheaper.
 const RECV_BUFFER_BYTES: u32 = 256 << 10;
@@ -40,7 +40,7 @@ const RECV_QUEUE_MAX: u32 = 4;
 /// nothing to share a system call with, and a receive that the reader makes itself is the
 /// cheaper one (docs/clients.md).
 fn driver() -> anyhow::Result<DriverChoice> {
-    let chosen = crate::driver::chosen()?
+    let chosen = prony_program::driver::chosen()?
         .parse()
         .map_err(anyhow::Error::msg)?;
     Ok(match chosen {

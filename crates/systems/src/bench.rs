@@ -12,8 +12,8 @@ use anyhow::{Context as _, bail};
 use prony_base::{Nanos, PerSecond};
 use prony_bench::{BenchError, Done, Order, Work};
 
-use crate::{Ending, Streams};
 use figures::{grouped, write_line};
+use prony_program::{Ending, Streams};
 use words::{BenchCommand, BenchWords, HandlerWord, InjectionWord, ThroughWord};
 
 /// Runs `prony bench`.
@@ -49,7 +49,7 @@ fn run_work(work: Work, words: &BenchWords, streams: &mut Streams<'_>) -> anyhow
             Some(ThroughWord::Tasks) => prony_bench::Through::Tasks,
         },
         deadline: words.deadline.unwrap_or(usual.deadline),
-        driver: crate::driver::chosen()?
+        driver: prony_program::driver::chosen()?
             .parse()
             .map_err(anyhow::Error::msg)?,
     };

@@ -9,7 +9,7 @@ use prony_load::prepare::LoadUrl;
 
 use super::figures::{grouped, write_line};
 use super::words::ClientWords;
-use crate::{Ending, Streams};
+use prony_program::{Ending, Streams};
 
 /// Failures that are put in words.
 const FAILURES_MAX: usize = 10;
@@ -50,14 +50,14 @@ fn ending(words: &ClientWords, done: &ClientDone) -> Ending {
 fn resolve(words: &ClientWords) -> anyhow::Result<ClientOrder> {
     let url = LoadUrl::parse(&words.url)?.plain()?;
     let address = url.resolve()?;
-    prony_lab::target::check(&url.host, &[address.ip()], words.yes_i_own_this_host)?;
+    prony_load::target::check(&url.host, &[address.ip()], words.yes_i_own_this_host)?;
     let connections = if words.per_thread {
         let all = words.connections.checked_mul(words.threads);
         all.context("that many connections cannot be counted")?
     } else {
         words.connections
     };
-    let driver = crate::driver::chosen()?;
+    let driver = prony_program::driver::chosen()?;
     Ok(ClientOrder {
         length: words.length,
         connections,

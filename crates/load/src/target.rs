@@ -4,17 +4,17 @@
 //! Not for: looking names up or connecting.
 //!
 //! ```
-//! use prony_lab::target;
+//! use prony_load::target;
 //! let target = target::read("http://127.0.0.1:8080/hello")?;
 //! assert_eq!((target.host.as_str(), target.port), ("127.0.0.1", 8080));
 //! target::check("127.0.0.1", &["127.0.0.1".parse().unwrap()], false)?;
 //! assert!(target::check("example.org", &["93.184.215.14".parse().unwrap()], false).is_err());
-//! # Ok::<(), prony_lab::target::TargetError>(())
+//! # Ok::<(), prony_load::target::TargetError>(())
 //! ```
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use prony_load::prepare::{LoadUrl, LoadUrlError};
+use crate::prepare::{LoadUrl, LoadUrlError};
 use prony_wire::url::ShownUrl;
 use thiserror::Error;
 

@@ -14,7 +14,7 @@ use prony_engine::Receive;
 use super::figures::write_line;
 use super::profile;
 use super::words::{BuffersWord, HttpWord, IoWords, ReceiveWord, StrategyWord};
-use crate::{Ending, Streams};
+use prony_program::{Ending, Streams};
 
 /// Buffer of one receive where nothing is said.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -28,7 +28,7 @@ pub fn run(words: &IoWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending>
     let mut order = resolve(words, &|name| std::env::var(name))?;
     let address = order.address;
     let host = address.ip().to_string();
-    prony_lab::target::check(&host, &[address.ip()], words.yes_i_own_this_host)?;
+    prony_load::target::check(&host, &[address.ip()], words.yes_i_own_this_host)?;
     if words.under.is_some() {
         profile::under()?;
     }
@@ -209,13 +209,13 @@ fn resolve(
 mod tests {
     use super::super::words::BenchCommand;
     use super::*;
-    use crate::words::{Command, Words};
+    use crate::words::{SystemsCommand, SystemsLine};
     use clap::Parser as _;
 
     fn resolved(words: &str, environment: &[(&str, &str)]) -> anyhow::Result<IoOrder> {
         let words = format!("prony bench io 127.0.0.1 80 {words}");
-        let typed = Words::try_parse_from(words.split_whitespace())?;
-        let Command::Bench(bench) = typed.command else {
+        let typed = SystemsLine::try_parse_from(words.split_whitespace())?;
+        let SystemsCommand::Bench(bench) = typed.command else {
             bail!("another command");
         };
         let Some(BenchCommand::Io(io)) = bench.other else {

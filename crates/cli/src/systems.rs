@@ -1,0 +1,73 @@
+//! The commands that are of the program `prony-systems`, and where that is.
+//!
+//! What is measured is not part of what measures. These commands are this program's by name only: it becomes the other one.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use clap::Args;
+use prony_program::commands::CommandText;
+use prony_program::sibling::SYSTEMS;
+
+/// Its commands.
+pub const NAMES: [&str; 4] = ["bench", "fetch", "host", "lua"];
+
+/// Words that `prony-systems` reads.
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub struct SystemsWords {
+    /// Its words: `prony help` and the name of the command explain them
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<OsString>,
+}
+
+impl SystemsWords {
+    /// Those that ask for help.
+    pub fn help() -> SystemsWords {
+        SystemsWords {
+            words: vec!["--help".into()],
+        }
+    }
+}
+
+/// The command of theirs that `prony help NAME` asks about.
+pub fn helped(args: &[OsString]) -> Option<&'static str> {
+    let [_, help, name, ..] = args else {
+        return None;
+    };
+    NAMES.into_iter().find(|own| help == "help" && name == own)
+}
+
+/// Becomes `prony-systems` with one of its commands.
+pub fn run(name: &str, words: SystemsWords) -> anyhow::Error {
+    let all = std::iter::once(OsString::from(name)).chain(words.words);
+    match SYSTEMS.path() {
+        Ok(program) => SYSTEMS.become_it(&program, all),
+        Err(error) => error,
+    }
+}
+
+/// The command line `all` with the words of its commands in the place of their names, where the program is here.
+pub fn with_words(all: clap::Command) -> clap::Command {
+    let Ok(program) = SYSTEMS.path() else {
+        return all;
+    };
+    let Some(text) = words_of(&program) else {
+        return all;
+    };
+    let theirs = text.command();
+    theirs.get_subcommands().cloned().fold(all, |all, own| {
+        all.mut_subcommand(own.get_name().to_owned(), |_| own)
+    })
+}
+
+fn words_of(program: &Path) -> Option<CommandText> {
+    let asked = Command::new(program)
+        .arg("__words")
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .ok()?;
+    serde_json::from_slice(&asked.stdout).ok()
+}
