@@ -18,6 +18,7 @@ use crate::programs;
 use crate::rows;
 use crate::search;
 use crate::settings::THREADS;
+use crate::words::paragraphs;
 
 /// A name and what belongs to it.
 #[derive(Clone, Debug, Serialize)]
@@ -571,10 +572,10 @@ pub fn limits(run: &Run, cells: &[CellFigures]) -> Vec<String> {
     let mut said = Vec::new();
     let kinds = Kinds::of(&run.plan);
     if kinds.programs {
-        said.extend(programs::words::limits());
+        said.extend(paragraphs("programs: limits"));
     }
     if kinds.clients {
-        said.extend(clients::words::limits());
+        said.extend(paragraphs("clients: limits"));
     }
     if kinds.servers {
         said.extend(of_servers());

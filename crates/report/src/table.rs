@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use prony_findings::{Code, Verdict};
 use prony_stats::BLOCKS_INTERVAL_MIN;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::figures::CellFigures;
 use crate::numbers::{self, NOTHING};
@@ -93,7 +94,7 @@ pub struct Row {
 }
 
 /// One text in a table.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Entry {
     /// As it is read.
     pub text: String,
@@ -135,6 +136,135 @@ impl Entry {
             value,
             ..Entry::default()
         }
+    }
+}
+
+/// How figures of one kind are written: one alone, and both ends of a spread.
+#[derive(Clone, Copy)]
+pub struct Unit {
+    show: fn(f64) -> String,
+    /// `None`: as each of them alone.
+    ends: Option<fn(f64, f64) -> String>,
+}
+
+/// Numbers of things, in full.
+pub const COUNT: Unit = Unit::of(|count| numbers::count(count as u64));
+/// Times.
+pub const TIME: Unit = Unit {
+    show: numbers::time,
+    ends: Some(numbers::times),
+};
+/// Sizes.
+pub const BYTES: Unit = Unit {
+    show: numbers::bytes,
+    ends: Some(numbers::sizes),
+};
+/// Numbers a second.
+pub const RATE: Unit = Unit {
+    show: numbers::rate,
+    ends: Some(numbers::rates),
+};
+/// Times in microseconds, which the head of the column says.
+pub const MICROS: Unit = Unit::of(numbers::micros);
+
+impl Unit {
+    /// Of figures both of whose ends are written as one alone is.
+    pub const fn of(show: fn(f64) -> String) -> Unit {
+        Unit { show, ends: None }
+    }
+
+    fn between(self, low: f64, high: f64) -> String {
+        match self.ends {
+            Some(ends) => ends(low, high),
+            None => format!("{}–{}", (self.show)(low), (self.show)(high)),
+        }
+    }
+}
+
+/// A column of figures of cells: what a table calls it, where the figure is in a cell of `summary.json`, and how it is written.
+#[derive(Clone, Copy)]
+pub struct Shown {
+    title: &'static str,
+    below: &'static str,
+    /// Of a number, or of a figure over the blocks.
+    pub path: &'static str,
+    unit: Unit,
+    with_ends: bool,
+    details: bool,
+    /// Where it is said whether enough stands behind it; empty: it always does.
+    pub supported: &'static str,
+    /// Findings that are footnotes on it.
+    pub marks: &'static [Code],
+}
+
+impl Shown {
+    /// The median of a figure, or a number.
+    pub const fn of(title: &'static str, path: &'static str, unit: Unit) -> Shown {
+        Shown {
+            title,
+            below: "",
+            path,
+            unit,
+            with_ends: false,
+            details: false,
+            supported: "",
+            marks: &[],
+        }
+    }
+
+    /// With this below its title.
+    pub const fn below(self, below: &'static str) -> Shown {
+        Shown { below, ..self }
+    }
+
+    /// With the ends of its spread below the figure.
+    pub const fn with_ends(self) -> Shown {
+        let with_ends = true;
+        Shown { with_ends, ..self }
+    }
+
+    /// Only where all figures stand.
+    pub const fn detail(self) -> Shown {
+        let details = true;
+        Shown { details, ..self }
+    }
+
+    /// With footnotes on findings.
+    pub const fn marked(self, marks: &'static [Code]) -> Shown {
+        Shown { marks, ..self }
+    }
+
+    /// Marked where this says that too little stands behind it.
+    pub const fn supported(self, supported: &'static str) -> Shown {
+        Shown { supported, ..self }
+    }
+
+    /// Its head.
+    pub fn head(&self) -> Column {
+        Column {
+            title: self.title.to_owned(),
+            below: self.below.into(),
+            numeric: true,
+            details: self.details,
+            ..Column::default()
+        }
+    }
+
+    /// A figure at this address in `summary.json`, from what stands there.
+    pub fn entry(&self, address: String, there: Option<&Value>) -> Entry {
+        let number = |name: &str| there?.get(name)?.as_f64();
+        let (path, value) = match number("median") {
+            Some(median) => (address + "/median", Some(median)),
+            None => (address, there.and_then(Value::as_f64)),
+        };
+        let mut entry = Entry::figure(path, value, self.unit.show);
+        // The range of one block would repeat its value.
+        if let (true, Some(low), Some(high)) = (self.with_ends, number("low"), number("high"))
+            && number("blocks").is_some_and(|blocks| blocks > 1.0)
+        {
+            entry.below = self.unit.between(low, high);
+        }
+        entry
     }
 }
 

@@ -1,7 +1,7 @@
 //! Subjects that are programs, run to their end: what a document says of them.
 //!
 //! `figures` has the numbers of a cell, `across` those that several cells make together, `works` says
-//! which workloads and rows belong together; `context` is what sections are made from; `overview`, `tables`, `growth`, `deadlines` and
+//! which workloads and rows belong together; `context` is what sections are made from; `tables`, `growth`, `deadlines` and
 //! `pictures` lay them out, `words` puts them into sentences. A document that has only
 //! servers has none of this, and one that has both has this after the servers.
 //!
@@ -13,7 +13,6 @@ pub mod context;
 mod deadlines;
 pub mod figures;
 mod growth;
-mod overview;
 mod pictures;
 mod tables;
 pub mod words;
@@ -169,7 +168,6 @@ impl<'a> Context<'a> {
             }
         }
         part.before = self.asked(family, &family.workloads());
-        part.after = self.absent(&family.members);
         part
     }
 

@@ -111,7 +111,6 @@ pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
                     context.rates_picture(&format!("{id}-1"), rows),
                     picture(Plot::Latency, &id, &rows.cells()),
                 ],
-                after: lines::after(run, rows),
                 id,
                 ..Part::default()
             });

@@ -88,15 +88,7 @@ pub type Context<'a> = part::Context<'a, ()>;
 
 /// `256 connections`.
 pub fn connections(connections: u32) -> String {
-    match connections {
-        1 => "1 connection".to_owned(),
-        n => format!("{} connections", numbers::count(u64::from(n))),
-    }
-}
-
-/// `“Redis, 2 instances”`: titles have commas of their own.
-pub fn quoted(title: &str) -> String {
-    format!("“{title}”")
+    numbers::counted(connections.into(), "connection")
 }
 
 /// A part of a whole that may be very small: `12.3 %`, `0.004 %`.
