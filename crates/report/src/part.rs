@@ -90,7 +90,7 @@ impl<'a, Own> Context<'a, Own> {
         columns: impl IntoIterator<Item = Shown>,
     ) -> Vec<Shown> {
         let has = |column: &Shown| {
-            let mut entries = cells.iter().map(|cell| self.places.entry(cell, column));
+            let mut entries = cells.iter().map(|cell| self.entry(cell, column));
             entries.any(|entry| entry.value.is_some())
         };
         columns.into_iter().filter(has).collect()
@@ -98,8 +98,22 @@ impl<'a, Own> Context<'a, Own> {
 
     /// The figure of a cell in a column, with its footnotes.
     pub fn entry(&self, cell: &CellFigures, column: &Shown) -> Entry {
-        self.notes
-            .on(cell, column.marks, self.places.entry(cell, column))
+        self.entry_of(cell, "", column)
+    }
+
+    /// The same of one of several that the cell has, which is at `place`. What does not keep up with its schedule has no latency: that grows for
+    /// as long as the run lasts.
+    pub fn entry_of(&self, cell: &CellFigures, place: &str, column: &Shown) -> Entry {
+        let is_time = ["latency", "duration_ns"].map(|name| column.path.starts_with(name));
+        let entry = match (
+            cell.is_overloaded() && is_time.contains(&true),
+            column.title,
+        ) {
+            (false, _) => self.places.entry(cell, place, column),
+            (true, "p50") => Entry::text("overloaded"),
+            (true, _) => Entry::text(NOTHING),
+        };
+        self.notes.on(cell, column.marks, entry)
     }
 }
 
@@ -134,14 +148,10 @@ impl<'a> Places<'a> {
         })
     }
 
-    /// The figure of a cell in a column.
-    pub fn entry(&self, cell: &CellFigures, column: &Shown) -> Entry {
-        self.entry_at(cell, column.path, column)
-    }
-
-    /// The same of one of several of a cell, which has a path of its own.
-    pub fn entry_at(&self, cell: &CellFigures, path: &str, column: &Shown) -> Entry {
-        let entry = column.entry(self.path(cell, path), self.at(cell, path));
+    /// The figure of a cell in a column, or of one of several that the cell has: of that at `place`.
+    pub fn entry(&self, cell: &CellFigures, place: &str, column: &Shown) -> Entry {
+        let path = format!("{place}{}", column.path);
+        let entry = column.entry(self.path(cell, &path), self.at(cell, &path));
         let supported = self.at(cell, column.supported).and_then(Value::as_bool);
         Entry {
             few: entry.value.is_some() && supported == Some(false),

@@ -18,7 +18,7 @@ use crate::programs;
 use crate::rows;
 use crate::search;
 use crate::settings::THREADS;
-use crate::words::paragraphs;
+use crate::words::{paragraph, paragraphs};
 
 /// A name and what belongs to it.
 #[derive(Clone, Debug, Serialize)]
@@ -194,7 +194,7 @@ pub fn method(run: &Run) -> Vec<String> {
     }
     if kinds.servers {
         lines.extend([apart(run), asked(&run.plan)]);
-        lines.extend(search::words::method(run));
+        lines.extend(search::any(&run.plan).then(|| paragraph("search: method")));
         lines.extend(rows::lines::method(run));
     }
     lines.push(in_turn(&run.plan));
@@ -579,7 +579,7 @@ pub fn limits(run: &Run, cells: &[CellFigures]) -> Vec<String> {
     }
     if kinds.servers {
         said.extend(of_servers());
-        said.extend(search::words::limits(run));
+        said.extend(search::any(&run.plan).then(|| paragraph("search: limits")));
         said.extend(rows::lines::limits_of_document(run));
     }
     if !run.environment.virtualisation.is_empty() {

@@ -3,7 +3,6 @@
 use prony_findings::{Code, Records, Verdict};
 
 use crate::Run;
-
 use crate::answer::ranking::{BY_RATE, By, FOREMOST, RankedQuestion};
 use crate::figures::CellFigures;
 use crate::grid::{Grid, verdict};
@@ -11,21 +10,21 @@ use crate::groups::{Group, groups};
 use crate::metrics::Metric;
 use crate::notes::Notes;
 use crate::numbers;
-use crate::open;
-use crate::part::{Part, column, detail, plain, verdict_column, with_ends};
+use crate::part::{Context, Part, column, detail, plain, verdict_column};
 use crate::plots::{Picture, Plot, picture};
 use crate::programs;
 use crate::ratio::RatioFigure;
 use crate::rest;
 use crate::rows;
 use crate::sent::sent;
-use crate::table::{self, Column, Entry, ON_ERRORS, ON_TITLE, Table};
+use crate::table::{self, Entry, ON_ERRORS, ON_TITLE, RATE, Shown, Table};
 use crate::threads;
 use crate::users;
 
 /// The parts of the document: one for each group, the leader of its cells first.
 pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
     let records = Records::new(&run.plan, &run.trials);
+    let context = Context::of(run, cells, notes, ());
     let part = |(at, group): (usize, Group)| {
         let mut own = group.cells(cells);
         own.sort_by(|a, b| b.standing().total_cmp(&a.standing()));
@@ -37,10 +36,10 @@ pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
             is_group: true,
             request: request(run, &group.workload),
             pictures: pictures.into_iter().filter(Picture::has_marks).collect(),
-            tables: [plain(of_cells(&own, run.plan.reference.as_deref(), notes))]
+            tables: [plain(of_cells(&context, &own))]
                 .into_iter()
-                .chain(rest::table(run, &own, name))
-                .chain(users::tables(&own))
+                .chain(rest::table(&context, &own))
+                .chain(users::tables(&context, &own))
                 .chain(threads::table(&records, &own))
                 .collect(),
             id,
@@ -110,15 +109,14 @@ fn request(run: &Run, workload: &str) -> String {
 
 /// The table of the cells of one workload and number of connections, and of one rate where one is said. In an open loop what
 /// was drawn (requests, or users) stands beside what was completed, and there is no ratio of rates that the schedule gives.
-pub fn of_cells(cells: &[&CellFigures], reference: Option<&str>, notes: &Notes) -> Table {
+fn of_cells(context: &Context<'_, ()>, cells: &[&CellFigures]) -> Table {
+    let (notes, reference) = (context.notes, context.run.plan.reference.as_deref());
     let word = |interval: bool| if interval { "95 % interval" } else { "range" };
     let is_open = cells.iter().any(|cell| cell.open.is_some());
-    let [rate, others @ ..] = Metric::ALL;
+    let [rate, others @ .., _, _, _] = Metric::ALL.map(|metric| metric.shown);
     let mut rates = cells.iter().filter_map(|c| c.rate_per_s);
-    let mut rate_head = Column {
-        below: word(rates.any(|rate| rate.is_interval())).into(),
-        ..rate.head()
-    };
+    let rate = rate.below(word(rates.any(|rate| rate.is_interval())));
+    let mut rate_head = rate.head();
     let mut grid = Grid::new().head(column("subject", "", false), |cell| {
         notes.on(cell, ON_TITLE, name(cell))
     });
@@ -129,9 +127,13 @@ pub fn of_cells(cells: &[&CellFigures], reference: Option<&str>, notes: &Notes) 
             false => ("completed/s", "drawn/s"),
         };
         completed.clone_into(&mut rate_head.title);
-        grid = grid.head(column(drawn, "", true), open::drawn);
+        let drawn = Shown::of(drawn, "open.drawn_per_s", RATE);
+        grid = grid.head(drawn.head(), move |cell| context.entry(cell, &drawn));
     }
-    grid = grid.figure(rate_head, |cell| notes.on(cell, rate.marks, rate_of(cell)));
+    grid = grid.figure(rate_head, move |cell| Entry {
+        remark: remark(cell),
+        ..context.entry(cell, &rate)
+    });
     if !is_open {
         let mut ratios = cells.iter().filter_map(|c| c.ratio.as_ref());
         let head = match reference {
@@ -145,26 +147,15 @@ pub fn of_cells(cells: &[&CellFigures], reference: Option<&str>, notes: &Notes) 
         grid = grid.figure(head, table::ratio);
     }
     // What older runs did not record is no column of dashes.
-    let is_there = |metric: &Metric| {
-        let is_of_start = [Metric::READY, Metric::FIRST, Metric::AFTER_REST].map(|m| m.key);
-        !is_of_start.contains(&metric.key) || cells.iter().any(|c| (metric.value)(c).is_some())
-    };
-    for metric in others.into_iter().filter(is_there) {
-        grid = grid.figure(metric.head(), move |cell| {
-            notes.on(cell, metric.marks, metric.of_server(cell))
+    let start = Metric::OF_START.map(|metric| metric.shown.detail());
+    grid = grid
+        .shown(context, others)
+        .shown(context, context.present(cells, start))
+        .figure(column("errors", "", true), |cell| {
+            notes.on(cell, ON_ERRORS, table::errors(cell))
         });
-    }
-    grid = grid.figure(column("errors", "", true), |cell| {
-        notes.on(cell, ON_ERRORS, table::errors(cell))
-    });
     grid = rows::more_columns(grid, cells, notes);
     grid.head(detail(verdict_column()), verdict).cells(cells)
-}
-
-fn rate_of(cell: &CellFigures) -> Entry {
-    let mut rate = with_ends(Metric::RATE.entry(cell), cell.rate_per_s, numbers::rates);
-    rate.remark = remark(cell);
-    rate
 }
 
 /// What a rate must be read with.

@@ -150,20 +150,11 @@ pub struct Unit {
 /// Numbers of things, in full.
 pub const COUNT: Unit = Unit::of(|count| numbers::count(count as u64));
 /// Times.
-pub const TIME: Unit = Unit {
-    show: numbers::time,
-    ends: Some(numbers::times),
-};
+pub const TIME: Unit = Unit::with_ends(numbers::time, numbers::times);
 /// Sizes.
-pub const BYTES: Unit = Unit {
-    show: numbers::bytes,
-    ends: Some(numbers::sizes),
-};
+pub const BYTES: Unit = Unit::with_ends(numbers::bytes, numbers::sizes);
 /// Numbers a second.
-pub const RATE: Unit = Unit {
-    show: numbers::rate,
-    ends: Some(numbers::rates),
-};
+pub const RATE: Unit = Unit::with_ends(numbers::rate, numbers::rates);
 /// Times in microseconds, which the head of the column says.
 pub const MICROS: Unit = Unit::of(numbers::micros);
 
@@ -171,6 +162,12 @@ impl Unit {
     /// Of figures both of whose ends are written as one alone is.
     pub const fn of(show: fn(f64) -> String) -> Unit {
         Unit { show, ends: None }
+    }
+
+    /// Of figures whose ends are written so.
+    pub const fn with_ends(show: fn(f64) -> String, ends: fn(f64, f64) -> String) -> Unit {
+        let ends = Some(ends);
+        Unit { show, ends }
     }
 
     fn between(self, low: f64, high: f64) -> String {
@@ -184,7 +181,8 @@ impl Unit {
 /// A column of figures of cells: what a table calls it, where the figure is in a cell of `summary.json`, and how it is written.
 #[derive(Clone, Copy)]
 pub struct Shown {
-    title: &'static str,
+    /// What a table calls it.
+    pub title: &'static str,
     below: &'static str,
     /// Of a number, or of a figure over the blocks.
     pub path: &'static str,

@@ -94,7 +94,7 @@ fn alone(of: &Ranking, cells: &[CellFigures]) -> Option<String> {
     let metrics = [Metric::P50, Metric::P99, Metric::CPU];
     let metrics = metrics
         .into_iter()
-        .filter(|own| is_server && own.title != of.metric);
+        .filter(|own| is_server && own.shown.title != of.metric);
     let more = metrics.filter_map(|of| {
         let value = (of.value)(cell)?;
         Some(format!(", {} {}", of.compared, (of.alone)(value)))

@@ -7,11 +7,17 @@ use prony_stats::quantile;
 use super::metric::{LOWER, Metric};
 use crate::Run;
 use crate::numbers;
+use crate::table::{Shown, TIME};
+
+/// How a latency is shown. Connecting is not in it.
+const fn of(title: &'static str, path: &'static str) -> Shown {
+    Shown::of(title, path, TIME).marked(&[Code::P003])
+}
 
 /// Median latency.
 pub const P50: Metric = Metric {
     key: "p50",
-    path: "latency_ns.p50.median",
+    shown: of("p50", "latency_ns.p50"),
     column: "p50_ns",
     unit: "ns",
     bench: "p50-ns",
@@ -23,88 +29,69 @@ pub const P50: Metric = Metric {
     measured: false,
     values: |run, case| values(run, case, "p50", 0.5),
     value: |cell| Some(cell.latency_ns.get("p50")?.median),
-    title: "p50",
-    below: "",
-    details: false,
-    show: numbers::time,
-    rests_on_episodes: false,
-    // Connecting is not in it.
-    marks: &[Code::P003],
 };
 
 /// The latency that one request in four exceeds.
 pub const P75: Metric = Metric {
     key: "p75",
-    path: "latency_p75_ns.median",
+    shown: of("p75", "latency_p75_ns").detail(),
     column: "p75_ns",
-    bench: "p75-ns",
     claimed: false,
     measured: true,
     values: |run, case| values(run, case, "p75", 0.75),
     value: |cell| Some(cell.measured.get("latency_p75_ns")?.median),
-    title: "p75",
     compared: "p75",
-    details: true,
     ..P50
 };
 
 /// Mean latency of all requests; none of a block in which some was never answered.
 pub const MEAN: Metric = Metric {
     key: "mean",
-    path: "latency_mean_ns.median",
+    shown: of("mean", "latency_mean_ns").detail(),
     column: "mean_ns",
-    bench: "mean-ns",
     claimed: false,
     measured: true,
     values: |_, case| of_all(case, |latency| latency.mean),
     value: |cell| Some(cell.measured.get("latency_mean_ns")?.median),
-    title: "mean",
     compared: "mean",
-    details: true,
     ..P50
 };
 
 /// Standard deviation of the latencies of a block, as wrk prints it.
 pub const DEVIATION: Metric = Metric {
     key: "stdev",
-    path: "latency_stdev_ns.median",
+    shown: of("standard deviation", "latency_stdev_ns")
+        .below("of requests")
+        .detail(),
     column: "stdev_ns",
-    bench: "stdev-ns",
     claimed: false,
     measured: true,
     values: |_, case| of_all(case, |latency| latency.stdev),
     value: |cell| Some(cell.measured.get("latency_stdev_ns")?.median),
-    title: "standard deviation",
-    below: "of requests",
     compared: "standard deviation",
-    details: true,
     ..P50
 };
 
 /// The latency that one request in ten exceeds.
 pub const P90: Metric = Metric {
     key: "p90",
-    path: "latency_ns.p90.median",
+    shown: of("p90", "latency_ns.p90").detail(),
     column: "p90_ns",
-    bench: "p90-ns",
     claimed: false,
     values: |run, case| values(run, case, "p90", 0.9),
     value: |cell| Some(cell.latency_ns.get("p90")?.median),
-    title: "p90",
     compared: "p90",
-    details: true,
     ..P50
 };
 
 /// The latency that one request in a hundred exceeds.
 pub const P99: Metric = Metric {
     key: "p99",
-    path: "latency_ns.p99.median",
+    shown: of("p99", "latency_ns.p99"),
     column: "p99_ns",
     bench: "p99-ns",
     values: |run, case| values(run, case, "p99", 0.99),
     value: |cell| Some(cell.latency_ns.get("p99")?.median),
-    title: "p99",
     compared: "p99",
     ..P50
 };
@@ -112,31 +99,26 @@ pub const P99: Metric = Metric {
 /// The latency that one request in a thousand exceeds.
 pub const P99_9: Metric = Metric {
     key: "p99_9",
-    path: "latency_ns.p99_9.median",
+    shown: of("p99.9", "latency_ns.p99_9")
+        .supported("p99_9_supported")
+        .detail(),
     column: "p99_9_ns",
-    bench: "p99.9-ns",
     claimed: false,
     values: |run, case| values(run, case, "p99_9", 0.999),
     value: |cell| Some(cell.latency_ns.get("p99_9")?.median),
-    title: "p99.9",
     compared: "p99.9",
-    details: true,
-    rests_on_episodes: true,
     ..P50
 };
 
 /// The largest latency of all blocks.
 pub const MAX: Metric = Metric {
     key: "max",
-    path: "latency_max_ns",
+    shown: of("max", "latency_max_ns").detail(),
     column: "max_ns",
-    bench: "max-ns",
     claimed: false,
     values: |_, _| Vec::new(),
     value: |cell| cell.latency_max_ns.map(|ns| ns as f64),
-    title: "max",
     compared: "max",
-    details: true,
     ..P50
 };
 

@@ -86,7 +86,7 @@ impl<'a> Context<'a> {
         }
         let codes = [ON_SUBJECT, ON_ELAPSED, ON_MEMORY].concat();
         let below = median(cell.memory_peak_bytes()).map_or_else(String::new, numbers::bytes);
-        let elapsed = self.places.entry(cell, &ELAPSED);
+        let elapsed = self.entry(cell, &ELAPSED);
         self.notes.on(cell, &codes, Entry { below, ..elapsed })
     }
 

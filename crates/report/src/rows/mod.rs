@@ -25,7 +25,6 @@ use crate::notes::Notes;
 use crate::part::Part;
 use crate::plots::{Picture, Plot, picture};
 use crate::rest;
-use crate::table::Entry;
 use crate::threads;
 use crate::users;
 pub use tables::more_columns;
@@ -94,10 +93,8 @@ pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
                 _ => Vec::new(),
             };
             let mut tables = context.tables(&section, rows);
-            tables.extend(rest::table(run, &rows.cells(), |cell| {
-                Entry::text(cell.label.clone())
-            }));
-            tables.extend(users::tables(&rows.cells()));
+            tables.extend(rest::table(&context, &rows.cells()));
+            tables.extend(users::tables(&context, &rows.cells()));
             tables.extend(threads::table(&records, &rows.cells()));
             let id = format!("r{}", parts.len() + 1);
             parts.push(Part {

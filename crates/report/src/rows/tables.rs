@@ -17,7 +17,7 @@ use crate::part::{
     Captioned, captioned, column, detail, figures_word, limit_entry, median, plain, ratio_word,
     verdicts_differ,
 };
-use crate::table::{self, BYTES, COUNT, Column, Entry, ON_CPU, ON_ERRORS, ON_RATE, ON_TITLE};
+use crate::table::{self, BYTES, COUNT, Column, Entry, ON_CPU, ON_ERRORS, ON_TITLE};
 use crate::table::{RATE, Shown, Table};
 
 /// What a row has beside its rate and its ratio.
@@ -30,9 +30,6 @@ const OF_ROWS: [Metric; 7] = [
     Metric::P99_9,
     Metric::RECEIVED,
 ];
-const REQUESTS: Shown = Shown::of("requests/s", "rate_per_s", RATE)
-    .with_ends()
-    .marked(ON_RATE);
 const SECONDS: Shown = Shown::of("deviation", "service.seconds.deviation_per_s", RATE)
     .below("over seconds")
     .detail();
@@ -91,7 +88,7 @@ impl<'a> Context<'a> {
         let word = figures_word(cells.iter().filter_map(|c| c.rate_per_s));
         let mut grid = self
             .titled(ON_TITLE)
-            .shown(self, [REQUESTS.below(word), SECONDS])
+            .shown(self, [Metric::RATE.shown.below(word), SECONDS])
             .figure(column(ratio, ratio_word(&cells), true), ratio_entry);
         if several {
             grid = grid.figure(column("baseline", "", false), |cell| {
@@ -100,13 +97,11 @@ impl<'a> Context<'a> {
             });
         }
         let crowded = several && verdicts_differ(&cells);
-        for metric in OF_ROWS {
-            let head = Column {
-                details: metric.details || metric.key == Metric::P50.key && crowded,
-                ..metric.head()
-            };
-            grid = grid.figure(head, move |cell| metric.of_server(cell));
-        }
+        let metrics = OF_ROWS.map(|metric| match metric.key == Metric::P50.key && crowded {
+            true => metric.shown.detail(),
+            false => metric.shown,
+        });
+        grid = grid.shown(self, metrics);
         grid = grid.figure(column("errors", "", true), |cell| {
             self.notes.on(cell, ON_ERRORS, table::errors(cell))
         });

@@ -7,7 +7,8 @@ pub mod figures;
 mod pictures;
 mod sections;
 mod tables;
-pub mod words;
+
+use prony_record::Plan;
 
 use self::sections::{Section, sections};
 use crate::Run;
@@ -16,15 +17,17 @@ use crate::figures::{CellFigures, measured};
 use crate::groups::{Group, groups};
 use crate::lists::{distinct, most};
 use crate::notes::Notes;
-use crate::part::{Part, plain};
+use crate::part::{Context, Part, plain};
 use crate::plots::{Picture, Plot, picture};
 use crate::programs;
+use crate::words::paragraph;
 
 /// Rates of an open workload from which its latencies are drawn against them.
 const RATES_MIN: usize = 3;
 
 /// The parts of a document: one for each number of connections of a search, and one for each open workload with enough rates.
 pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
+    let context = Context::of(run, cells, notes, ());
     let mut parts: Vec<Part> = Vec::new();
     for section in sections(run, cells) {
         let id = format!("s{}", parts.len() + 1);
@@ -35,20 +38,21 @@ pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
                 "{title}, {}: highest rate that keeps {objective}",
                 group.size()
             ),
-            before: vec![words::before(&section)],
+            before: vec![tables::before(&section)],
             pictures: drawn(&id, &section),
-            tables: vec![plain(tables::of_section(
-                &section,
-                run.plan.reference.as_deref(),
-                notes,
-            ))],
-            after: words::after(&section),
+            tables: vec![plain(tables::of_section(&context, &section))],
+            after: Vec::from_iter(tables::after(&section)),
             id,
             ..Part::default()
         });
     }
     parts.extend(of_open_loops(run, cells));
     parts
+}
+
+/// Whether the plan looks for a highest rate.
+pub fn any(plan: &Plan) -> bool {
+    plan.workloads.iter().any(|w| w.find_max.is_some())
 }
 
 /// Who keeps an objective up to the highest rate.
@@ -106,11 +110,7 @@ fn of_open_loops(run: &Run, cells: &[CellFigures]) -> Vec<Part> {
         let title = programs::title(&run.plan, &group.workload);
         parts.push(Part {
             title: format!("{title}, {}: latency against offered rate", group.size()),
-            before: vec![
-                "A mark stands at the first rate with which a subject did not keep up: fewer requests were completed than \
-                 were to start. Latency grows there for as long as the run lasts, so that none is drawn."
-                    .to_owned(),
-            ],
+            before: vec![paragraph("search: open loops")],
             pictures: vec![pictures::of_open_loops(&id, &own)],
             id,
             ..Part::default()
