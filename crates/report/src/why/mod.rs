@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use crate::lists::push_new;
 use crate::part::Captioned;
+use crate::words::paragraphs;
 use crate::{Run, numbers};
 use seen::{Seen, seen};
 
@@ -127,19 +128,10 @@ pub fn why(run: &Run) -> Option<Why> {
 
 fn before(run: &Run) -> Vec<String> {
     let planned = run.plan.profile.clone().unwrap_or_default();
-    let mut lines = vec![format!(
-        "After all measured trials each subject was profiled in a trial of its own, a server for {}, others from start to end: looking \
-         makes it slower, and nothing of these trials is in any figure. Shares are of samples of the CPU clock, {} in each second \
-         that a core ran the subject.",
-        numbers::duration(planned.window_ns),
-        planned.rate_per_s
-    )];
-    lines.push(
-        "Samples in the kernel are named by where they leave the general part of a system call, those in user mode by the \
-         innermost function. In the flame graphs callers stand below; those in user mode are followed by frame pointers, so that \
-         the callers of programs and libraries without them are cut short."
-            .to_owned(),
-    );
+    let mut lines = paragraphs("profiles");
+    lines[0] = lines[0]
+        .replace("{window}", &numbers::duration(planned.window_ns))
+        .replace("{rate}", &planned.rate_per_s.to_string());
     lines
 }
 
