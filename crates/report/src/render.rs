@@ -303,7 +303,7 @@ fn ranking(of: &Ranking, chart: Option<&Picture>) -> Value {
     context! {
         title => &of.title,
         chart => chart.map(|chart| links(std::iter::once(chart), &of.metric)),
-        table => safe(markdown::words(&["", "", &of.metric, &compared], &rows)),
+        table => safe(markdown::filled(&["", "", &of.metric, &compared], 0..0, &rows)),
         left_out => safe(out.collect::<Vec<_>>().join("; ")),
     }
 }

@@ -358,6 +358,17 @@ pub fn is_of_two_groups(is_interval: bool, blocks: usize) -> bool {
     !is_interval && blocks >= BLOCKS_INTERVAL_MIN
 }
 
+/// A ratio as a change with its ends: `+49 % (+32 to +97)`.
+pub fn change(figure: impl Into<Cow<'static, str>>, ratio: &RatioFigure) -> Entry {
+    let ends = (ratio.blocks > 1).then_some((ratio.low, ratio.high));
+    Entry {
+        // What kind of bound it is stands behind it.
+        text: numbers::change_words(ratio.ratio, ends, ""),
+        below: String::new(),
+        ..of_ratio(figure, ratio, numbers::ratio)
+    }
+}
+
 /// A ratio with its spread.
 pub fn of_ratio(
     figure: impl Into<Cow<'static, str>>,

@@ -6,7 +6,7 @@ use prony_record::DOWNLOADS;
 
 use super::Context;
 use super::sections::{Section, row_of};
-use super::words::{self, more};
+use super::words;
 use crate::figures::CellFigures;
 use crate::grid::{Crossed, crossed, verdict};
 use crate::numbers::{self, NOTHING};
@@ -14,7 +14,6 @@ use crate::part::{
     Captioned, Part, captioned, column, detail, figures_word, limit_entry, plain, ratio_word,
     ratios_word,
 };
-use crate::ratio::RatioFigure;
 use crate::table::{self, BYTES, COUNT, Entry, MICROS, RATE, Shown, TIME, Unit};
 use crate::words::paragraph;
 
@@ -109,7 +108,7 @@ impl<'a> Context<'a> {
         match &cell.ratio {
             None if cell.is_reference => Entry::text("1"),
             None => Entry::text(NOTHING),
-            Some(ratio) => ratio_entry(self.places.path(cell, "ratio.ratio"), ratio),
+            Some(ratio) => table::change(self.places.path(cell, "ratio.ratio"), ratio),
         }
     }
 
@@ -127,7 +126,7 @@ impl<'a> Context<'a> {
             Some(Crossed {
                 row: vec![row],
                 column: section.label_of(self.run, cell),
-                entry: ratio_entry(path, &step.ratio),
+                entry: table::change(path, &step.ratio),
             })
         };
         let all: Vec<Crossed> = self.own.iter().enumerate().filter_map(step).collect();
@@ -210,17 +209,5 @@ impl<'a> Context<'a> {
             tables: vec![plain(table)],
             ..Part::default()
         }
-    }
-}
-
-/// `1.49 ×, 49 % more`, with its ends below.
-pub fn ratio_entry(path: String, ratio: &RatioFigure) -> Entry {
-    let text = match ratio.conclusion {
-        "no-difference-shown" => format!("{} ×", numbers::ratio(ratio.ratio)),
-        _ => more(ratio.ratio),
-    };
-    Entry {
-        text,
-        ..table::of_ratio(path, ratio, numbers::ratio)
     }
 }

@@ -119,23 +119,6 @@ pub fn rest(row: &RowKey<'_>, what: &str) -> String {
     kept.collect::<Vec<_>>().join(", ")
 }
 
-/// `1.49 ×, 49 % more`, `0.80 ×, 20 % less`; over 10 and under a hundredth the factor alone says it.
-pub fn more(ratio: f64) -> String {
-    let factor = format!("{} ×", numbers::ratio(ratio));
-    if !(0.01..10.0).contains(&ratio) {
-        return factor;
-    }
-    let percents = (ratio - 1.0) * 100.0;
-    let size = percents.abs();
-    let digits = match size {
-        _ if size < 0.05 => return format!("{factor}, the same"),
-        _ if size < 9.95 => format!("{size:.1}"),
-        _ => format!("{size:.0}"),
-    };
-    let word = if percents > 0.0 { "more" } else { "less" };
-    format!("{factor}, {digits} % {word}")
-}
-
 /// How clients were measured, in some lines.
 pub fn method(run: &Run) -> Vec<String> {
     let plan = &run.plan;
@@ -155,25 +138,6 @@ pub fn method(run: &Run) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_ratio_says_how_much_more_or_less_it_is() {
-        let said = [1.4917, 0.8, 1.0, 1.034, 0.9655, 12.34, 0.043, 0.00211].map(more);
-        assert_eq!(
-            said,
-            [
-                "1.49 ×, 49 % more",
-                "0.80 ×, 20 % less",
-                "1.00 ×, the same",
-                "1.03 ×, 3.4 % more",
-                "0.97 ×, 3.4 % less",
-                "12.34 ×",
-                "0.0430 ×, 96 % less",
-                "0.00211 ×",
-            ]
-        );
-        assert_eq!(more(f64::NAN), "– ×");
-    }
 
     #[test]
     fn a_step_names_what_stays_as_it_is() {

@@ -4,7 +4,7 @@ use super::context::{Context, heading};
 use super::figures::{DurationFigures, MissedRun};
 use super::tables::{MEMORY, ON_ELAPSED};
 use super::works::Family;
-use super::{Captioned, Part, captioned, pictures, plain, works};
+use super::{Captioned, Part, captioned, lengths_of, pictures, plain, works};
 use crate::figures::CellFigures;
 use crate::grid::Grid;
 use crate::numbers;
@@ -75,7 +75,7 @@ impl<'a> Context<'a> {
     fn lengths_table(&self, cells: &[&'a CellFigures]) -> Table {
         let grid = self.subjects(&self.varying(cells)).shown(self, COLUMNS);
         let grid = grid.verdicts(cells);
-        let row = |cell: &&'a CellFigures| grid.row_if(durations(cell).is_some(), cell);
+        let row = |cell: &&'a CellFigures| grid.row_if(lengths_of(cell).is_some(), cell);
         let rows = cells.iter().map(row).collect();
         grid.table(rows)
     }
@@ -85,7 +85,7 @@ impl<'a> Context<'a> {
         let labels = self.labels(cells);
         let all = cells.iter().zip(&labels);
         let all: Vec<(&String, &DurationFigures)> = all
-            .filter_map(|(cell, label)| Some((label, durations(cell)?)))
+            .filter_map(|(cell, label)| Some((label, lengths_of(cell)?)))
             .collect();
         let with = || all.iter().filter(|(_, d)| d.missed_count > 0);
         if with().next().is_none() {
@@ -117,14 +117,10 @@ impl<'a> Context<'a> {
     }
 }
 
-fn durations(cell: &CellFigures) -> Option<&DurationFigures> {
-    cell.program.as_ref()?.durations.as_ref()
-}
-
 /// By what cells with lengths of runs are in order: fewest deadlines missed, then the smallest maximum; what cannot be used
 /// after all others.
 fn least_late(cell: &CellFigures) -> (bool, u64, u64) {
-    match durations(cell) {
+    match lengths_of(cell) {
         Some(of) => (cell.is_invalid(), of.missed_count, of.max_ns),
         None => (true, u64::MAX, u64::MAX),
     }
@@ -132,7 +128,7 @@ fn least_late(cell: &CellFigures) -> (bool, u64, u64) {
 
 /// The deadline that all cells with figures have.
 fn common_deadline(cells: &[&CellFigures]) -> Option<u64> {
-    let durations = cells.iter().filter_map(|cell| durations(cell));
+    let durations = cells.iter().filter_map(|cell| lengths_of(cell));
     let deadlines: Vec<u64> = durations.map(|d| d.deadline_ns).collect();
     let first = *deadlines.first()?;
     let same = deadlines.iter().all(|ns| *ns == first);

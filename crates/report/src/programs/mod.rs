@@ -32,6 +32,7 @@ use crate::part::{captioned, named, plain};
 use crate::plots::Picture;
 use crate::settings::{is_usual, with_settings};
 use across::Across;
+use figures::DurationFigures;
 pub use works::title;
 use works::{Family, Kind};
 
@@ -93,43 +94,60 @@ pub fn questions<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<RankedQuesti
     if all.iter().any(|of| of.subjects.len() > 1) {
         all.retain(|of| of.subjects.len() > 1);
     }
-    all.extend(deadlines(run, own));
+    all.extend(lengths(run, &own));
     all
 }
 
-/// Who misses the fewest deadlines, with each combination of settings.
-fn deadlines<'a>(run: &Run, own: Vec<&'a CellFigures>) -> Vec<RankedQuestion<'a>> {
-    let with = |c: &&CellFigures| {
-        let lengths = c.program.as_ref().and_then(|of| of.durations.as_ref());
-        lengths.is_some_and(|of| of.deadline_ns > 0)
+/// How long the runs of a job take, and who misses the fewest deadlines, all combinations of settings beside each other.
+fn lengths<'a>(run: &Run, own: &[&'a CellFigures]) -> Vec<RankedQuestion<'a>> {
+    let average = By {
+        heading: "average run",
+        path: "program.durations.mean_ns.median",
+        figure: |cell| lengths_of(cell)?.mean_ns,
+        ..BY_LENGTH
     };
-    let cells: Vec<&CellFigures> = own.into_iter().filter(with).collect();
-    let head = |c: &CellFigures| with_settings(title(&run.plan, &c.workload), &c.settings);
-    let question = |title: String| RankedQuestion {
-        by: By {
-            heading: "deadlines missed",
-            path: "program.durations.missed_count",
-            figure: |cell| {
-                let lengths = cell.program.as_ref()?.durations.as_ref()?;
-                Figure::range(&[lengths.missed_count as f64])
-            },
-            show: |count| numbers::count(count as u64),
-            falls: true,
-            ratio: |_| None,
-            ..BY_RATE
-        },
-        subjects: cells
-            .iter()
-            .filter(|c| head(c) == title)
-            .map(|c| (c.subject.clone(), *c))
-            .collect(),
-        title,
-        without: None,
+    let longest = By {
+        heading: "longest run",
+        path: "program.durations.max_ns",
+        figure: |cell| Figure::range(&[lengths_of(cell)?.max_ns as f64]),
+        ..BY_LENGTH
     };
-    distinct(cells.iter().map(|c| head(c)))
-        .into_iter()
+    let missed = By {
+        heading: "deadlines missed",
+        path: "program.durations.missed_count",
+        figure: |cell| Figure::range(&[lengths_of(cell)?.missed_count as f64]),
+        show: |count| numbers::count(count as u64),
+        ..BY_LENGTH
+    };
+    let with_deadline = |c: &&CellFigures| lengths_of(c).is_some_and(|of| of.deadline_ns > 0);
+    let question = |(workload, by): (&str, By)| {
+        let cells = own.iter().copied().filter(|c| c.workload == workload);
+        let label = |c: &'a CellFigures| (with_settings(&c.subject, &c.settings), c);
+        RankedQuestion {
+            title: format!("{}: {}", title(&run.plan, workload), by.heading),
+            by,
+            subjects: cells.filter(with_deadline).map(label).collect(),
+            without: None,
+        }
+    };
+    let workloads = own.iter().filter(|c| with_deadline(c));
+    let workloads = distinct(workloads.map(|c| c.workload.as_str()));
+    let all = workloads.into_iter();
+    all.flat_map(|workload| [average, longest, missed].map(|by| (workload, by)))
         .map(question)
         .collect()
+}
+
+/// Nothing is claimed of lengths of runs.
+const BY_LENGTH: By = By {
+    show: numbers::time,
+    falls: true,
+    ratio: |_| None,
+    ..BY_RATE
+};
+
+fn lengths_of(cell: &CellFigures) -> Option<&DurationFigures> {
+    cell.program.as_ref()?.durations.as_ref()
 }
 
 /// The parts of the document, in order.

@@ -6,7 +6,6 @@ use prony_record::{Ended, PlannedRow};
 
 use super::figures::{CounterFigures, ProcessFigures, ROLES};
 use super::sections::{Context, Rows, Section, share};
-use crate::clients::words::more;
 use crate::figures::CellFigures;
 use crate::grid::Grid;
 use crate::lists::distinct;
@@ -89,7 +88,13 @@ impl<'a> Context<'a> {
         let mut grid = self
             .titled(ON_TITLE)
             .shown(self, [Metric::RATE.shown.below(word), SECONDS])
-            .figure(column(ratio, ratio_word(&cells), true), ratio_entry);
+            .figure(column(ratio, ratio_word(&cells), true), |cell| {
+                let ratio = cell.ratio.as_ref();
+                ratio.map_or_else(
+                    || Entry::text(NOTHING),
+                    |of| table::change("ratio.ratio", of),
+                )
+            });
         if several {
             grid = grid.figure(column("baseline", "", false), |cell| {
                 let title = cell.row().and_then(|row| row.baseline.clone());
@@ -172,19 +177,6 @@ fn list<'a>(rows: &Rows<'a>, grid: Grid<'_, &'a CellFigures>) -> Table {
 
 fn counter(cell: &CellFigures) -> Option<&CounterFigures> {
     cell.service.as_ref()?.counter.as_ref()
-}
-
-fn ratio_entry(cell: &CellFigures) -> Entry {
-    let Some(ratio) = &cell.ratio else {
-        return Entry::text(NOTHING);
-    };
-    Entry {
-        text: match ratio.conclusion {
-            "higher" | "lower" => more(ratio.ratio),
-            _ => format!("{} ×", numbers::ratio(ratio.ratio)),
-        },
-        ..table::of_ratio("ratio.ratio", ratio, numbers::ratio)
-    }
 }
 
 /// With a column of CPU time for each of these roles that any cell has.
