@@ -227,7 +227,7 @@ fn columns(cells: &[CellFigures]) -> Vec<Column> {
     let mut columns = Vec::new();
     add(&mut columns, HEAD, |c| Some(c));
     for metric in Metric::ALL.into_iter().filter(|m| !m.column.is_empty()) {
-        let value = move |cell: &CellFigures| number((metric.value)(cell));
+        let value = move |cell: &CellFigures| number(metric.value(cell));
         columns.push((metric.column, vec![Box::new(value)]));
     }
     add(&mut columns, TAIL, |c| Some(c));

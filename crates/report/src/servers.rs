@@ -10,10 +10,9 @@ use crate::groups::{Group, groups};
 use crate::metrics::Metric;
 use crate::notes::Notes;
 use crate::numbers;
-use crate::part::{Context, Part, column, detail, plain, verdict_column};
+use crate::part::{Context, Part, column, detail, figures_word, plain, ratio_word, verdict_column};
 use crate::plots::{Picture, Plot, picture};
 use crate::programs;
-use crate::ratio::RatioFigure;
 use crate::rest;
 use crate::rows;
 use crate::sent::sent;
@@ -52,20 +51,13 @@ pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
 /// Who answers the most requests of each workload and size; where a schedule says how many there are, who answers the soonest.
 pub fn questions(cells: &[CellFigures]) -> Vec<RankedQuestion<'_>> {
     let groups = groups(cells);
-    let mut questions: Vec<(usize, (usize, RankedQuestion<'_>))> = groups
-        .iter()
-        .enumerate()
-        .map(|(at, group)| {
-            let question = question(group, group.cells(cells));
-            (rank(&groups, at), (at, question))
-        })
-        .collect();
+    let mut order: Vec<usize> = (0..groups.len()).collect();
+    order.sort_by_key(|at| rank(&groups, *at));
     // Those that stand at the top are in the plan's order there.
-    questions.sort_by_key(|(rank, _)| *rank);
-    let top = questions.len().min(FOREMOST);
-    questions[..top].sort_by_key(|(_, (at, _))| *at);
-    let in_order = questions.into_iter();
-    in_order.map(|(_, (_, question))| question).collect()
+    let top = order.len().min(FOREMOST);
+    order[..top].sort_unstable();
+    let question = |at: usize| question(&groups[at], groups[at].cells(cells));
+    order.into_iter().map(question).collect()
 }
 
 fn question<'a>(group: &Group, cells: Vec<&'a CellFigures>) -> RankedQuestion<'a> {
@@ -111,11 +103,9 @@ fn request(run: &Run, workload: &str) -> String {
 /// was drawn (requests, or users) stands beside what was completed, and there is no ratio of rates that the schedule gives.
 fn of_cells(context: &Context<'_, ()>, cells: &[&CellFigures]) -> Table {
     let (notes, reference) = (context.notes, context.run.plan.reference.as_deref());
-    let word = |interval: bool| if interval { "95 % interval" } else { "range" };
     let is_open = cells.iter().any(|cell| cell.open.is_some());
     let [rate, others @ .., _, _, _] = Metric::ALL.map(|metric| metric.shown);
-    let mut rates = cells.iter().filter_map(|c| c.rate_per_s);
-    let rate = rate.below(word(rates.any(|rate| rate.is_interval())));
+    let rate = rate.below(figures_word(cells.iter().filter_map(|c| c.rate_per_s)));
     let mut rate_head = rate.head();
     let mut grid = Grid::new().head(column("subject", "", false), |cell| {
         notes.on(cell, ON_TITLE, name(cell))
@@ -135,15 +125,8 @@ fn of_cells(context: &Context<'_, ()>, cells: &[&CellFigures]) -> Table {
         ..context.entry(cell, &rate)
     });
     if !is_open {
-        let mut ratios = cells.iter().filter_map(|c| c.ratio.as_ref());
-        let head = match reference {
-            Some(id) => column(
-                format!("ratio to {id}"),
-                word(ratios.any(RatioFigure::is_interval)),
-                true,
-            ),
-            None => column("ratio", "", true),
-        };
+        let title = reference.map_or_else(|| "ratio".to_owned(), |id| format!("ratio to {id}"));
+        let head = column(title, ratio_word(cells), true);
         grid = grid.figure(head, table::ratio);
     }
     // What older runs did not record is no column of dashes.

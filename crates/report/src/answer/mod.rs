@@ -96,7 +96,7 @@ fn alone(of: &Ranking, cells: &[CellFigures]) -> Option<String> {
         .into_iter()
         .filter(|own| is_server && own.shown.title != of.metric);
     let more = metrics.filter_map(|of| {
-        let value = (of.value)(cell)?;
+        let value = of.value(cell)?;
         Some(format!(", {} {}", of.compared, (of.alone)(value)))
     });
     let more: String = more.collect();

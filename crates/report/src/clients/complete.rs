@@ -6,6 +6,7 @@ use prony_findings::{Case, client, measure};
 use prony_record::{LatencyNs, ProgramReport, Trial};
 use prony_stats::{Share, Tail};
 
+use super::figures::cpu;
 use crate::figures::{CellFigures, Figure};
 
 /// Fills in what a client has in common with a server and says in its own way: latency, CPU time an
@@ -35,11 +36,7 @@ pub fn complete(case: &Case<'_>, cell: &mut CellFigures) {
         let values = runs.iter().filter_map(|(_, run)| of(run));
         Figure::range(&values.collect::<Vec<_>>())
     };
-    let cpu = over(|run| {
-        let (user, system) = client::cpu_per_request(run)?;
-        Some(user.0 + system.0)
-    });
-    cell.measured.set("cpu_subject_ns", cpu);
+    cell.measured.set("cpu_subject_ns", over(cpu));
     cell.bytes_per_answer = over(|run| {
         let line = measure::line(run).filter(|line| line.bytes > 0 && line.count > 0)?;
         Some(line.bytes as f64 / line.count as f64)

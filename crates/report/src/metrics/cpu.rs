@@ -22,13 +22,12 @@ pub const SUBJECT: Metric = Metric {
     claimed: true,
     // It is what was used, whoever was the limit.
     bound_below: None,
-    measured: true,
+    own: None,
     values: |_, case| {
         let each = case.measured();
         each.filter_map(|t| Some((t.block, measure::cpu_per_request(t, Role::Subject)?.0)))
             .collect()
     },
-    value: |cell| Some(cell.cpu_subject_ns()?.median),
 };
 
 /// CPU time of the generator a request.
@@ -48,7 +47,6 @@ pub const GENERATOR: Metric = Metric {
         })
         .collect()
     },
-    value: |cell| Some(cell.cpu_generator_ns()?.median),
     compared: "CPU of the generator a request",
     ..SUBJECT
 };

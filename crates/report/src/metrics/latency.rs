@@ -26,9 +26,8 @@ pub const P50: Metric = Metric {
     alone: numbers::time,
     claimed: true,
     bound_below: Some(false),
-    measured: false,
     values: |run, case| values(run, case, "p50", 0.5),
-    value: |cell| Some(cell.latency_ns.get("p50")?.median),
+    own: Some(|cell| Some(cell.latency_ns.get("p50")?.median)),
 };
 
 /// The latency that one request in four exceeds.
@@ -37,9 +36,8 @@ pub const P75: Metric = Metric {
     shown: of("p75", "latency_p75_ns").detail(),
     column: "p75_ns",
     claimed: false,
-    measured: true,
+    own: None,
     values: |run, case| values(run, case, "p75", 0.75),
-    value: |cell| Some(cell.measured.get("latency_p75_ns")?.median),
     compared: "p75",
     ..P50
 };
@@ -50,9 +48,8 @@ pub const MEAN: Metric = Metric {
     shown: of("mean", "latency_mean_ns").detail(),
     column: "mean_ns",
     claimed: false,
-    measured: true,
+    own: None,
     values: |_, case| of_all(case, |latency| latency.mean),
-    value: |cell| Some(cell.measured.get("latency_mean_ns")?.median),
     compared: "mean",
     ..P50
 };
@@ -65,9 +62,8 @@ pub const DEVIATION: Metric = Metric {
         .detail(),
     column: "stdev_ns",
     claimed: false,
-    measured: true,
+    own: None,
     values: |_, case| of_all(case, |latency| latency.stdev),
-    value: |cell| Some(cell.measured.get("latency_stdev_ns")?.median),
     compared: "standard deviation",
     ..P50
 };
@@ -79,7 +75,7 @@ pub const P90: Metric = Metric {
     column: "p90_ns",
     claimed: false,
     values: |run, case| values(run, case, "p90", 0.9),
-    value: |cell| Some(cell.latency_ns.get("p90")?.median),
+    own: Some(|cell| Some(cell.latency_ns.get("p90")?.median)),
     compared: "p90",
     ..P50
 };
@@ -91,7 +87,7 @@ pub const P99: Metric = Metric {
     column: "p99_ns",
     bench: "p99-ns",
     values: |run, case| values(run, case, "p99", 0.99),
-    value: |cell| Some(cell.latency_ns.get("p99")?.median),
+    own: Some(|cell| Some(cell.latency_ns.get("p99")?.median)),
     compared: "p99",
     ..P50
 };
@@ -105,7 +101,7 @@ pub const P99_9: Metric = Metric {
     column: "p99_9_ns",
     claimed: false,
     values: |run, case| values(run, case, "p99_9", 0.999),
-    value: |cell| Some(cell.latency_ns.get("p99_9")?.median),
+    own: Some(|cell| Some(cell.latency_ns.get("p99_9")?.median)),
     compared: "p99.9",
     ..P50
 };
@@ -117,7 +113,7 @@ pub const MAX: Metric = Metric {
     column: "max_ns",
     claimed: false,
     values: |_, _| Vec::new(),
-    value: |cell| cell.latency_max_ns.map(|ns| ns as f64),
+    own: Some(|cell| cell.latency_max_ns.map(|ns| ns as f64)),
     compared: "max",
     ..P50
 };

@@ -19,7 +19,7 @@ pub const PEAK: Metric = Metric {
     alone: numbers::bytes,
     claimed: true,
     bound_below: None,
-    measured: true,
+    own: None,
     values: |_, case| {
         let trials = case.measured();
         let of_server =
@@ -27,5 +27,4 @@ pub const PEAK: Metric = Metric {
         let of_program = case.runs().map(|(t, run)| (t.block, run.peak_bytes as f64));
         of_server.chain(of_program).collect()
     },
-    value: |cell| Some(cell.memory_peak_bytes()?.median),
 };

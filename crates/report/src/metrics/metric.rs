@@ -38,15 +38,21 @@ pub struct Metric {
     pub claimed: bool,
     /// Whether a figure that is a bound (the generator was the limit) is one from below. `None`: it is none at all.
     pub bound_below: Option<bool>,
-    /// Whether the cell has it in [`Measured`], by the range of its values, rather than in a place of its own.
-    pub measured: bool,
     /// Its value in each measured block of a cell, in [`Metric::unit`]; empty where there is only one of all blocks.
     pub values: fn(&Run, &Case<'_>) -> Vec<(u32, f64)>,
-    /// Its value of all blocks together.
-    pub value: fn(&CellFigures) -> Option<f64>,
+    /// Its value of all blocks together, where the cell has it in a place of its own; `None`: it is among what is [measured](Metric::measured).
+    pub own: Option<fn(&CellFigures) -> Option<f64>>,
 }
 
 impl Metric {
+    /// Its value of all blocks together.
+    pub fn value(self, cell: &CellFigures) -> Option<f64> {
+        match self.own {
+            Some(of) => of(cell),
+            None => Some(cell.measured.get(self.shown.path)?.median),
+        }
+    }
+
     /// By how much a ratio to the baseline between these ends is worse, as a part: 0.05 is 5 % worse, a negative one is
     /// better. Both ends, the nearer to better first.
     pub fn worse(self, low: f64, high: f64) -> (f64, f64) {

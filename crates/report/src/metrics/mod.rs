@@ -78,7 +78,9 @@ impl Metric {
 
     /// Those that the cell has in [`Measured`], each with its figure.
     pub fn measured(run: &Run, case: &Case<'_>) -> Measured {
-        let own = Metric::ALL.into_iter().filter(|metric| metric.measured);
+        let own = Metric::ALL
+            .into_iter()
+            .filter(|metric| metric.own.is_none());
         let figure = |metric: Metric| {
             let values = (metric.values)(run, case).into_iter();
             let values: Vec<f64> = values.map(|(_, value)| value).collect();

@@ -20,9 +20,8 @@ pub const RATE: Metric = Metric {
     alone: numbers::rate,
     claimed: true,
     bound_below: Some(true),
-    measured: false,
     values: |_, case| case.rates(),
-    value: |cell| Some(cell.rate_per_s?.median),
+    own: Some(|cell| Some(cell.rate_per_s?.median)),
 };
 
 /// Bytes of answers received a second, heads included.
@@ -37,7 +36,7 @@ pub const RECEIVED: Metric = Metric {
     compared: "received a second",
     alone: received,
     claimed: false,
-    measured: true,
+    own: None,
     values: |_, case| {
         let each = case.measured().filter_map(|trial| {
             let load = trial.load.as_ref()?;
@@ -46,7 +45,6 @@ pub const RECEIVED: Metric = Metric {
         });
         each.collect()
     },
-    value: |cell| Some(cell.measured.get("received_bytes_per_s")?.median),
     ..RATE
 };
 

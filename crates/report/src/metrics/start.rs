@@ -8,34 +8,20 @@ use super::metric::{LOWER, Metric};
 use crate::numbers;
 use crate::table::{Shown, TIME};
 
-/// Of older runs and of workloads without it there is none, so that no column of dashes is made of it.
-const OF_START: Metric = Metric {
-    key: "",
-    shown: Shown::of("", "", TIME),
-    column: "",
-    unit: "ns",
-    bench: "",
-    better: LOWER,
-    compared: "",
-    alone: numbers::time,
-    claimed: false,
-    bound_below: None,
-    measured: true,
-    values: |_, _| Vec::new(),
-    value: |_| None,
-};
-
-/// Time from the start of the subject's process until its ready sign: with an HTTP sign its first answer.
+/// Time from the start of the subject's process until its ready sign: with an HTTP sign its first answer. Older runs have none.
 pub const READY: Metric = Metric {
     key: "ready",
     shown: Shown::of("time to ready", "ready_ns", TIME),
     column: "ready_ns",
+    unit: "ns",
     bench: "ready-ns",
+    better: LOWER,
     compared: "time to ready",
+    alone: numbers::time,
     claimed: true,
+    bound_below: None,
     values: |_, case| of_trials(case, measure::time_to_ready),
-    value: |cell| Some(cell.measured.get("ready_ns")?.median),
-    ..OF_START
+    own: None,
 };
 
 /// Time of the first of the workload's requests after its ready sign.
@@ -44,9 +30,9 @@ pub const FIRST: Metric = Metric {
     shown: Shown::of("first request", "first_answer_ns", TIME),
     column: "first_answer_ns",
     compared: "first request",
+    claimed: false,
     values: |_, case| of_trials(case, measure::first_answer),
-    value: |cell| Some(cell.measured.get("first_answer_ns")?.median),
-    ..OF_START
+    ..READY
 };
 
 /// Time of a request after nothing had been asked for as long as the workload says.
@@ -56,8 +42,7 @@ pub const AFTER_REST: Metric = Metric {
     column: "after_rest_ns",
     compared: "request after a rest",
     values: |_, case| of_trials(case, measure::after_rest),
-    value: |cell| Some(cell.measured.get("after_rest_ns")?.median),
-    ..OF_START
+    ..FIRST
 };
 
 fn of_trials(case: &Case<'_>, time: fn(&Trial) -> Option<Time>) -> Vec<(u32, f64)> {
