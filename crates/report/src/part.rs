@@ -251,15 +251,6 @@ pub fn median(figure: Option<Figure>) -> Option<f64> {
     figure.map(|f| f.median)
 }
 
-/// A median with its range or interval below it.
-pub fn with_ends(mut entry: Entry, figure: Option<Figure>, show: fn(f64, f64) -> String) -> Entry {
-    // The range of one block would repeat its value.
-    if let Some(of) = figure.filter(|of| of.blocks > 1) {
-        entry.below = show(of.low, of.high);
-    }
-    entry
-}
-
 /// What was the limit, with how busy both sides were below it: `name` in `limits`, which has blocks by limit, and is that of
 /// the most of them; empty: not known.
 pub fn limit_entry(

@@ -12,7 +12,7 @@ use super::words;
 use crate::figures::{CellFigures, Figure};
 use crate::grid::Grid;
 use crate::numbers::{self, NOTHING};
-use crate::part::{Part, captioned, column, detail, median, ratio_word, with_ends};
+use crate::part::{Part, captioned, column, detail, median, ratio_word};
 use crate::table::{BYTES, Entry, Shown, TIME, Table, Unit};
 use crate::words::paragraph;
 
@@ -164,8 +164,12 @@ fn tally(client: &ClientFigures, fits: impl Fn(&str) -> bool) -> Option<Figure> 
 
 fn tallied(cell: &CellFigures, fits: fn(&str) -> bool) -> Entry {
     let figure = cell.client.as_ref().and_then(|client| tally(client, fits));
-    let text = median(figure).map_or_else(|| NOTHING.to_owned(), numbers::rate);
-    with_ends(Entry::text(text), figure, numbers::rates)
+    let ends = figure.filter(|of| of.blocks > 1);
+    Entry {
+        text: median(figure).map_or_else(|| NOTHING.to_owned(), numbers::rate),
+        below: ends.map_or_else(String::new, |of| numbers::rates(of.low, of.high)),
+        ..Entry::default()
+    }
 }
 
 /// Whether a tally is of receives: calls, or what a ring completed, which has no call of its own.

@@ -45,23 +45,18 @@ pub fn questions<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<RankedQuesti
         .map(|(title, _)| title);
     let titles: Vec<String> = titles.collect();
     // What is the same in all rows tells none of them from another.
-    let own_parts = |title: &str| {
-        let is_own = |part: &&str| {
-            !titles
-                .iter()
-                .all(|other| other.split(", ").any(|of| of == *part))
-        };
-        title
-            .split(", ")
-            .filter(is_own)
-            .collect::<Vec<_>>()
-            .join(", ")
+    let is_own = |part: &&str| {
+        let has = |title: &String| title.split(", ").any(|other| other == *part);
+        !titles.iter().all(has)
     };
-    let name = |section: &Section<'_>, row: &str| match (several, own_parts(row).as_str()) {
-        (false, "") => row.to_owned(),
-        (false, own) => own.to_owned(),
-        (true, "") => section.title.clone(),
-        (true, own) => format!("{}: {own}", section.title),
+    let name = |section: &Section<'_>, row: &str| {
+        let own: Vec<&str> = row.split(", ").filter(is_own).collect();
+        match (several, own.is_empty()) {
+            (false, true) => row.to_owned(),
+            (false, false) => own.join(", "),
+            (true, true) => section.title.clone(),
+            (true, false) => format!("{}: {}", section.title, own.join(", ")),
+        }
     };
     let of_section = |section: Section<'a>| {
         let by = match section.is_downloads() {

@@ -9,6 +9,7 @@ use prony_record::{Plan, PlannedSetting};
 use prony_stats::{Growth, scaling};
 use serde::Serialize;
 
+use super::works::{count, is_timed};
 use crate::Run;
 use crate::figure::kind_name;
 use crate::figures::CellFigures;
@@ -120,18 +121,12 @@ pub fn across(run: &Run, records: &Records<'_>, cells: &[CellFigures]) -> Across
 pub fn main_count(cells: &[&CellFigures], workload: &str) -> Option<u64> {
     let mut measured: BTreeMap<u64, usize> = BTreeMap::new();
     for cell in cells.iter().filter(|c| c.workload == workload) {
-        let count = cell.program.as_ref()?.count;
-        *measured.entry(count).or_default() += usize::from(cell.is_measured());
+        *measured.entry(count(cell)?).or_default() += usize::from(cell.is_measured());
     }
     let most = measured
-        .iter()
-        .max_by_key(|&(count, cells)| (*cells, *count));
-    most.map(|(count, _)| *count)
-}
-
-fn has_durations(cell: &CellFigures) -> bool {
-    let program = cell.program.as_ref();
-    program.is_some_and(|program| program.durations.is_some())
+        .into_iter()
+        .max_by_key(|(count, cells)| (*cells, *count));
+    most.map(|(count, _)| count)
 }
 
 fn rates(records: &Records<'_>, plan: &Plan, id: &str) -> BTreeMap<u32, f64> {
@@ -173,12 +168,11 @@ fn ratio_of(plan: &Plan, reference_cell: &str, logs: &Logs) -> Option<RatioFigur
 
 /// Subject, workload and size.
 fn work(cell: &CellFigures) -> (&str, &str, Option<u64>) {
-    let count = cell.program.as_ref().map(|program| program.count);
-    (&cell.subject, &cell.workload, count)
+    (&cell.subject, &cell.workload, count(cell))
 }
 
 fn effects(plan: &Plan, records: &Records<'_>, cells: &[&CellFigures]) -> Vec<Effect> {
-    let cells = cells.iter().copied().filter(|c| !has_durations(c));
+    let cells = cells.iter().copied().filter(|c| is_timed(c));
     let cells: Vec<&CellFigures> = cells.collect();
     let subjects = distinct(cells.iter().map(|c| c.subject.as_str()));
     let mut found = Vec::new();
@@ -250,7 +244,7 @@ pub fn cores(run: &Run) -> u32 {
 fn efficiencies(run: &Run, records: &Records<'_>, cells: &[&CellFigures]) -> Vec<Efficiency> {
     let threads = |cell: &CellFigures| cell.program.as_ref().map_or(0, |p| p.threads);
     let mut found = Vec::new();
-    for many in cells.iter().filter(|c| threads(c) > 1 && !has_durations(c)) {
+    for many in cells.iter().filter(|c| threads(c) > 1 && is_timed(c)) {
         let settings = without(&many.settings, THREADS);
         let same = |one: &&&CellFigures| {
             threads(one) == 1

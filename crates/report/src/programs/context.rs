@@ -2,8 +2,8 @@
 
 use prony_base::plural;
 
-use super::across::{Across, main_count};
-use super::works::{self, Family, Kind, is_timed};
+use super::across::Across;
+use super::works::{self, Family, Kind};
 use crate::Run;
 use crate::figures::CellFigures;
 use crate::lists::distinct;
@@ -36,38 +36,17 @@ impl<'a> Context<'a> {
         Context::of(run, cells, notes, Programs { cells: own, across })
     }
 
-    /// The workloads whose time is measured, at the size that tables over several of them show.
-    pub(super) fn timed(&self) -> Vec<(&'a str, Option<u64>)> {
-        let timed: Vec<&CellFigures> = self
-            .own
-            .cells
-            .iter()
-            .copied()
-            .filter(|c| is_timed(c))
-            .collect();
-        let workloads = distinct(timed.iter().map(|c| c.workload.as_str()));
-        workloads
-            .into_iter()
-            .map(|w| (w, main_count(&timed, w)))
-            .collect()
-    }
-
     /// The cells of one workload and size.
     pub(super) fn group(&self, workload: &str, count: Option<u64>) -> Vec<&'a CellFigures> {
-        let own = |c: &&&CellFigures| {
-            c.workload == workload && c.program.as_ref().map(|p| p.count) == count
-        };
-        self.own.cells.iter().filter(own).copied().collect()
+        let cells = self.own.cells.iter().copied();
+        let own = cells.filter(|c| c.workload == workload && works::count(c) == count);
+        own.collect()
     }
 
     /// The workloads and sizes, in the plan's order.
     pub(super) fn keys(&self) -> Vec<(&'a str, Option<u64>)> {
-        distinct(
-            self.own
-                .cells
-                .iter()
-                .map(|c| (c.workload.as_str(), c.program.as_ref().map(|p| p.count))),
-        )
+        let cells = self.own.cells.iter();
+        distinct(cells.map(|c| (c.workload.as_str(), works::count(c))))
     }
 
     /// The cells by size and number of threads, which are different amounts of work; among those of one amount the leader
@@ -81,7 +60,7 @@ impl<'a> Context<'a> {
         });
         let amount = |c: &CellFigures| {
             let threads = works::threads(plan, c).parse().unwrap_or(u64::MAX);
-            (c.program.as_ref().map_or(0, |p| p.count), threads)
+            (works::count(c), threads)
         };
         cells.sort_by(|a, b| {
             let leader = b.standing().total_cmp(&a.standing());

@@ -12,7 +12,7 @@ use crate::part::{column, median};
 use crate::table::{COUNT, Entry, Shown, TIME, Table};
 use crate::words::paragraph;
 
-/// Missed deadlines that a document lists one by one; `summary.json` has all that were recorded.
+/// Missed deadlines that a document lists one by one; `summary.json` has all that programs named.
 const MISSED_MAX: usize = 50;
 
 const COLUMNS: [Shown; 9] = [
@@ -80,40 +80,34 @@ impl<'a> Context<'a> {
         grid.table(rows)
     }
 
-    /// Every missed deadline, up to a number, and what the table leaves out.
+    /// Missed deadlines, up to a number, and what the table leaves out.
     fn missed_table(&self, cells: &[&'a CellFigures]) -> (Option<Captioned>, Vec<String>) {
         let labels = self.labels(cells);
-        let all = cells.iter().zip(&labels);
-        let all: Vec<(&String, &DurationFigures)> = all
-            .filter_map(|(cell, label)| Some((label, lengths_of(cell)?)))
-            .collect();
-        let with = || all.iter().filter(|(_, d)| d.missed_count > 0);
-        if with().next().is_none() {
-            let any = all.iter().any(|(_, d)| d.deadline_ns > 0);
+        let with = || {
+            let all = cells.iter().zip(&labels);
+            all.filter_map(|(cell, label)| Some((label.as_str(), lengths_of(cell)?)))
+        };
+        let named =
+            with().flat_map(|(label, of)| of.missed.iter().map(move |run| (label, run, of)));
+        let lines: Vec<Missed<'_>> = named.take(MISSED_MAX).collect();
+        let all = with()
+            .map(|(_, of)| of.missed_count)
+            .fold(0, u64::saturating_add);
+        if all == 0 {
+            let any = with().any(|(_, of)| of.deadline_ns > 0);
             let said = any.then(|| "No deadline was missed.".to_owned());
             return (None, said.into_iter().collect());
         }
-        let each = (MISSED_MAX / with().count()).max(1);
-        let (mut lines, mut said): (Vec<Missed<'_>>, _) = (Vec::new(), Vec::new());
-        for (label, durations) in with() {
-            let named = durations.missed.len();
-            let own = durations.missed.iter().take(each);
-            lines.extend(own.map(|run| (label.as_str(), *run, *durations)));
-            if durations.missed_count > named.min(each) as u64 {
-                said.push(format!(
-                    "{label} missed {} in all: the table has {}, and summary.json the {} that the program named.",
-                    numbers::count(durations.missed_count),
-                    named.min(each),
-                    numbers::count(named as u64),
-                ));
-            }
-        }
-        said.push(paragraph("programs: missed"));
-        let caption = match said.len() {
-            1 => "Every missed deadline",
-            _ => "Missed deadlines",
+        let caption = match all > lines.len() as u64 {
+            true => format!(
+                "Missed deadlines: {} of {}",
+                lines.len(),
+                numbers::count(all)
+            ),
+            false => "Every missed deadline".to_owned(),
         };
-        (Some(captioned(caption, missed_rows(&lines))), said)
+        let table = captioned(caption, missed_rows(&lines));
+        (Some(table), vec![paragraph("programs: missed")])
     }
 }
 
@@ -136,7 +130,7 @@ fn common_deadline(cells: &[&CellFigures]) -> Option<u64> {
 }
 
 /// A run that missed its deadline: whose, which, and the lengths of all.
-type Missed<'a> = (&'a str, MissedRun, &'a DurationFigures);
+type Missed<'a> = (&'a str, &'a MissedRun, &'a DurationFigures);
 
 fn missed_rows(lines: &[Missed<'_>]) -> Table {
     let head = |title: &str| column(title, "", true);

@@ -71,7 +71,7 @@ pub fn questions<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<RankedQuesti
         let count = across::main_count(&timed, workload);
         let is_in = |c: &&CellFigures| {
             c.workload == workload
-                && c.program.as_ref().map(|p| p.count) == count
+                && works::count(c) == count
                 && Some(works::threads(plan, c)) == first
         };
         let subjects = timed.iter().copied().filter(is_in);

@@ -2,7 +2,7 @@
 
 use prony_findings::Code;
 
-use super::across::{Effect, Efficiency};
+use super::across::{Effect, Efficiency, main_count};
 use super::context::{Context, heading, threads_word};
 use super::figures::ProgramFigures;
 use super::works::{self, Family, Kind};
@@ -77,7 +77,7 @@ impl<'a> Context<'a> {
 
     fn heading_of(&self, cell: &CellFigures) -> String {
         let title = works::title(&self.run.plan, &cell.workload);
-        heading(title, cell.program.as_ref().map(|program| program.count))
+        heading(title, works::count(cell))
     }
 
     fn time_and_memory(&self, cell: &CellFigures) -> Entry {
@@ -98,8 +98,7 @@ impl<'a> Context<'a> {
         let mut grid = self.subjects(&self.varying(cells));
         if sizes {
             grid = grid.head(column("n", "", true), |cell| {
-                let count = cell.program.as_ref().map_or(0, |p| p.count);
-                Entry::text(numbers::count(count))
+                Entry::text(numbers::count(works::count(cell).unwrap_or(0)))
             });
         }
         let word = figures_word(programs.iter().filter_map(|p| p.elapsed_ns));
@@ -152,25 +151,18 @@ impl<'a> Context<'a> {
     /// What the settings do.
     pub(super) fn effects(&self) -> Option<Part> {
         let effects = &self.own.across.effects;
-        let effect = |(at, effect): (usize, &Effect)| {
-            let Effect {
-                subject,
-                setting,
-                value,
-                base,
-                ..
-            } = effect;
-            let change = format!("{setting}: {value} over {base}");
+        let effect = |(at, of): (usize, &Effect)| {
             let title = |w: &String| works::title(&self.run.plan, w).to_owned();
+            let change = format!("{}: {} over {}", of.setting, of.value, of.base);
             // Effects of settings are small. What an interval that holds 1 means stands above.
             let show = |ratio: f64| format!("{ratio:.3}");
             Crossed {
-                row: [subject, &change].map(Entry::text).into(),
-                column: effect
+                row: [&of.subject, &change].map(Entry::text).into(),
+                column: of
                     .workload
                     .as_ref()
                     .map_or("all together".to_owned(), title),
-                entry: across_entry("effects", at, &effect.ratio, show),
+                entry: across_entry("effects", at, &of.ratio, show),
             }
         };
         let mut all: Vec<(usize, &Effect)> = effects.iter().enumerate().collect();
@@ -183,10 +175,11 @@ impl<'a> Context<'a> {
 
     /// What more threads do.
     pub(super) fn efficiency(&self) -> Option<Part> {
-        let timed = self.timed();
+        let cells = self.own.cells.iter().copied();
+        let timed: Vec<&CellFigures> = cells.filter(|c| works::is_timed(c)).collect();
         let all = self.own.across.efficiencies.iter().enumerate();
         let shown: Vec<(usize, &Efficiency)> = all
-            .filter(|(_, e)| timed.contains(&(e.workload.as_str(), Some(e.count))))
+            .filter(|(_, e)| main_count(&timed, &e.workload) == Some(e.count))
             .collect();
         let efficiency = |(at, e): &(usize, &Efficiency)| Crossed {
             row: [

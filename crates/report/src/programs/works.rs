@@ -61,10 +61,7 @@ pub fn families<'a>(plan: &'a Plan, cells: &[&'a CellFigures]) -> Vec<Family<'a>
     for workload in distinct(cells.iter().map(|c| c.workload.as_str())) {
         let own = cells.iter().copied().filter(|c| c.workload == workload);
         let own: Vec<&CellFigures> = own.collect();
-        let counts = distinct(
-            own.iter()
-                .map(|c| c.program.as_ref().map_or(0, |p| p.count)),
-        );
+        let counts = distinct(own.iter().filter_map(|c| count(c)));
         let kind = match own.iter().all(|c| is_timed(c)) {
             false => Kind::Lengths,
             true if counts.len() > 1 => Kind::Sweep,
@@ -140,6 +137,11 @@ pub fn unusual(plan: &Plan, settings: &Settings) -> (usize, Vec<usize>) {
     };
     let places: Vec<usize> = own.map(|s| place(s).unwrap_or(0)).collect();
     (places.iter().filter(|at| **at > 0).count(), places)
+}
+
+/// How much the program of a cell was asked to do.
+pub fn count(cell: &CellFigures) -> Option<u64> {
+    cell.program.as_ref().map(|program| program.count)
 }
 
 /// Whether the time of its work is what is measured, rather than the lengths of runs.

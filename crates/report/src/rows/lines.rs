@@ -11,26 +11,14 @@ use crate::words::{listed, paragraph};
 /// What a reader must know before the tables of a workload.
 pub fn before(run: &Run, section: &Section<'_>) -> Vec<String> {
     let workload = section.workload;
-    let request = &workload.request;
-    let body = match request.body.as_str() {
-        "" => String::new(),
-        body => format!(" with the body “{body}”"),
-    };
-    let gets = match &workload.source {
-        Some(_) => format!("Every row gets {}", sent(workload, true)),
-        None => format!(
-            "Every row gets the request “{} {}”{body}",
-            request.method, request.path
-        ),
-    };
-    let source = workload.source.as_ref();
-    let right = match source.and_then(|source| source.scenario.as_ref()) {
+    let scenario = workload.source.as_ref().and_then(|of| of.scenario.as_ref());
+    let right = match scenario {
         Some(_) => "it is as its step says".to_owned(),
         None => format!("its status is {}", workload.expect_status),
     };
     let mut said = vec![format!(
-        "{gets}; an answer counts as correct if {right}. A ratio is to \
-         another row of the table, in the same blocks."
+        "Every row gets {}; an answer counts as correct if {right}. A ratio is to another row of the table, in the same blocks.",
+        sent(workload, true)
     )];
     said.extend(on_its_cores(&run.plan, section));
     if let Some(counter) = &workload.counter {
@@ -60,13 +48,11 @@ fn on_its_cores(plan: &Plan, section: &Section<'_>) -> Option<String> {
     let names = distinct(fronts.chain(behind).chain(reader));
     let cores: Vec<String> = plan.cores.subject.iter().map(u32::to_string).collect();
     let place = match &cores[..] {
-        [] => "Nothing is pinned: all of them, the subject and the generator share the machine's cores.".to_owned(),
-        [one] => format!("They and the subject share core {one}: what they take, it does not get."),
-        several => format!(
-            "They and the subject share the cores {}: what they take, it does not get.",
-            listed(several)
-        ),
+        [] => "the machine's cores with the generator".to_owned(),
+        [one] => format!("core {one}"),
+        several => format!("the cores {}", listed(several)),
     };
+    let place = format!("They and the subject share {place}: what they take, it does not get.");
     (!names.is_empty()).then(|| format!("Around the subject: {}. {place}", listed(&names)))
 }
 

@@ -121,12 +121,12 @@ fn table<Own>(
             title if title.ends_with("/s") => shown.below(rates),
             _ => shown,
         };
-        grid = grid.figure(shown.head(), move |of| Entry {
-            below: match shown.title {
-                "failed" => of.failed.clone(),
-                _ => context.entry_of(of.cell, &of.place, &shown).below,
-            },
-            ..context.entry_of(of.cell, &of.place, &shown)
+        grid = grid.figure(shown.head(), move |of| {
+            let mut entry = context.entry_of(of.cell, &of.place, &shown);
+            if shown.title == "failed" {
+                entry.below.clone_from(&of.failed);
+            }
+            entry
         });
     }
     let mut table = grid.rows(lines);
