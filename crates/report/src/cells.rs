@@ -12,7 +12,7 @@ use crate::Run;
 use crate::clients;
 use crate::figure;
 use crate::figures::{CellFigures, CrossCheck, FailedTrial, Figure, Trials, name_of};
-use crate::metrics::{Metric, latency_of, stored};
+use crate::metrics::{Metric, QUANTILES, latency_of, stored};
 use crate::open;
 use crate::programs;
 use crate::ratio;
@@ -21,15 +21,6 @@ use crate::rows::figures as services;
 use crate::search::figures as search;
 use crate::settings::{settings_agree, with_settings};
 use crate::users;
-
-/// Quantiles of the latency table, with their names.
-const QUANTILES: [(&str, f64); 5] = [
-    ("p50", 0.5),
-    ("p90", 0.9),
-    ("p99", 0.99),
-    ("p99_9", 0.999),
-    ("p99_99", 0.9999),
-];
 
 /// The farthest percentile that is told of visits: what is rarer may have happened between them.
 const VISITED_QUANTILE_MAX: f64 = 0.99;
@@ -258,7 +249,7 @@ fn latencies(
             if is_visited && q > VISITED_QUANTILE_MAX {
                 continue;
             }
-            let value = latency_of(run, trial, name, q).map(|ns| ns as f64);
+            let value = latency_of(run, trial, q).map(|ns| ns as f64);
             values.entry(name).or_default().extend(value);
         }
         if is_visited {

@@ -16,7 +16,7 @@ use crate::programs;
 use crate::rest;
 use crate::rows;
 use crate::sent::sent;
-use crate::table::{self, Entry, ON_ERRORS, ON_TITLE, RATE, Shown, Table};
+use crate::table::{self, ERRORS, Entry, ON_TITLE, RATE, Shown, Table};
 use crate::threads;
 use crate::users;
 
@@ -134,9 +134,7 @@ fn of_cells(context: &Context<'_, ()>, cells: &[&CellFigures]) -> Table {
     grid = grid
         .shown(context, others)
         .shown(context, context.present(cells, start))
-        .figure(column("errors", "", true), |cell| {
-            notes.on(cell, ON_ERRORS, table::errors(cell))
-        });
+        .shown(context, [ERRORS]);
     grid = rows::more_columns(grid, cells, notes);
     grid.head(detail(verdict_column()), verdict).cells(cells)
 }

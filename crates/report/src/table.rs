@@ -279,8 +279,9 @@ pub const ON_RATE: &[Code] = &[
     Code::P030,
     Code::P031,
 ];
-/// The same on errors.
-pub const ON_ERRORS: &[Code] = &[Code::P002, Code::P004, Code::P006];
+/// What went wrong in all blocks.
+pub const ERRORS: Shown =
+    Shown::of("errors", "errors", COUNT).marked(&[Code::P002, Code::P004, Code::P006]);
 /// The same on CPU time of the subject.
 pub const ON_CPU: &[Code] = &[Code::P007, Code::P026];
 
@@ -335,13 +336,6 @@ pub fn standing(cell: &CellFigures) -> String {
 pub fn blocks_of(cell: &CellFigures) -> Option<String> {
     let (measured, failed) = (cell.trials.measured.len(), cell.trials.failed.len());
     (measured > 0 && failed > 0).then(|| format!("{measured} of {} blocks", measured + failed))
-}
-
-/// What went wrong in all blocks.
-pub fn errors(cell: &CellFigures) -> Entry {
-    Entry::figure("errors", Some(cell.errors as f64), |_| {
-        numbers::count(cell.errors)
-    })
 }
 
 /// The ratio to the reference.

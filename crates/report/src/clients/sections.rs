@@ -47,6 +47,16 @@ pub struct RowKey<'a> {
 pub type ColumnKey<'a> = (&'a str, BTreeMap<String, String>);
 
 impl RowKey<'_> {
+    /// Connections, client threads and server threads.
+    pub fn numbers(&self) -> [String; 3] {
+        let connections = self.connections.to_string();
+        [
+            connections,
+            self.threads.clone(),
+            self.peer_threads.to_string(),
+        ]
+    }
+
     /// `10 connections, 1 client thread, 2 server threads`.
     pub fn words(&self) -> String {
         // A number of threads may be the value of a setting, which need not be one.

@@ -1,13 +1,22 @@
 //! Latency: percentiles over the blocks, and the largest of all.
 
 use prony_findings::{Case, Code};
-use prony_record::{Histogram, LatencyNs, LoadReport, NEVER, Trial};
+use prony_record::{Histogram, LatencyNs, NEVER, Trial};
 use prony_stats::quantile;
 
 use super::metric::{LOWER, Metric};
 use crate::Run;
 use crate::numbers;
 use crate::table::{Shown, TIME};
+
+/// Percentiles that a cell has, with their names.
+pub const QUANTILES: [(&str, f64); 5] = [
+    ("p50", 0.5),
+    ("p90", 0.9),
+    ("p99", 0.99),
+    ("p99_9", 0.999),
+    ("p99_99", 0.9999),
+];
 
 /// How a latency is shown. Connecting is not in it.
 const fn of(title: &'static str, path: &'static str) -> Shown {
@@ -26,7 +35,7 @@ pub const P50: Metric = Metric {
     alone: numbers::time,
     claimed: true,
     bound_below: Some(false),
-    values: |run, case| values(run, case, "p50", 0.5),
+    values: |run, case| values(run, case, 0.5),
     own: Some(|cell| Some(cell.latency_ns.get("p50")?.median)),
 };
 
@@ -37,7 +46,7 @@ pub const P75: Metric = Metric {
     column: "p75_ns",
     claimed: false,
     own: None,
-    values: |run, case| values(run, case, "p75", 0.75),
+    values: |run, case| values(run, case, 0.75),
     compared: "p75",
     ..P50
 };
@@ -74,7 +83,7 @@ pub const P90: Metric = Metric {
     shown: of("p90", "latency_ns.p90").detail(),
     column: "p90_ns",
     claimed: false,
-    values: |run, case| values(run, case, "p90", 0.9),
+    values: |run, case| values(run, case, 0.9),
     own: Some(|cell| Some(cell.latency_ns.get("p90")?.median)),
     compared: "p90",
     ..P50
@@ -86,7 +95,7 @@ pub const P99: Metric = Metric {
     shown: of("p99", "latency_ns.p99"),
     column: "p99_ns",
     bench: "p99-ns",
-    values: |run, case| values(run, case, "p99", 0.99),
+    values: |run, case| values(run, case, 0.99),
     own: Some(|cell| Some(cell.latency_ns.get("p99")?.median)),
     compared: "p99",
     ..P50
@@ -100,7 +109,7 @@ pub const P99_9: Metric = Metric {
         .detail(),
     column: "p99_9_ns",
     claimed: false,
-    values: |run, case| values(run, case, "p99_9", 0.999),
+    values: |run, case| values(run, case, 0.999),
     own: Some(|cell| Some(cell.latency_ns.get("p99_9")?.median)),
     compared: "p99.9",
     ..P50
@@ -120,12 +129,12 @@ pub const MAX: Metric = Metric {
 
 /// A percentile of each measured block, those that never ended left out. Those of the closed loop before a search are no
 /// figures of its cell.
-fn values(run: &Run, case: &Case<'_>, name: &str, q: f64) -> Vec<(u32, f64)> {
+fn values(run: &Run, case: &Case<'_>, q: f64) -> Vec<(u32, f64)> {
     if case.is_search() {
         return Vec::new();
     }
     let each = case.measured().filter_map(|trial| {
-        let ns = latency_of(run, trial, name, q).filter(|ns| *ns < NEVER)?;
+        let ns = latency_of(run, trial, q).filter(|ns| *ns < NEVER)?;
         Some((trial.block, ns as f64))
     });
     each.collect()
@@ -150,23 +159,12 @@ pub fn stored<'a>(run: &'a Run, trial: &Trial) -> Option<&'a Histogram> {
 }
 
 /// A percentile of a trial, nanoseconds; [`NEVER`]: among the requests that were never answered.
-pub fn latency_of(run: &Run, trial: &Trial, name: &str, q: f64) -> Option<u64> {
+pub fn latency_of(run: &Run, trial: &Trial, q: f64) -> Option<u64> {
     let load = trial.load.as_ref()?;
     // A histogram has only latencies that ended.
     match stored(run, trial).filter(|_| load.latency_ns.infinite == 0) {
         Some(histogram) => quantile(histogram, q).map(|ns| ns.0),
-        None => (load.latency_ns.count > 0).then(|| reported(load, name)),
-    }
-}
-
-fn reported(load: &LoadReport, quantile: &str) -> u64 {
-    let latency = &load.latency_ns;
-    match quantile {
-        "p50" => latency.p50,
-        "p75" => latency.p75,
-        "p90" => latency.p90,
-        "p99" => latency.p99,
-        "p99_9" => latency.p99_9,
-        _ => latency.p99_99,
+        None if load.latency_ns.count > 0 => load.latency_ns.percentile(100.0 * q),
+        None => None,
     }
 }

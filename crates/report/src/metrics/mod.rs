@@ -16,7 +16,7 @@ use prony_findings::Case;
 use crate::Run;
 use crate::figures::{Figure, Measured};
 
-pub use latency::{latency_of, stored};
+pub use latency::{QUANTILES, latency_of, stored};
 pub use metric::Metric;
 
 impl Metric {

@@ -11,14 +11,18 @@ use crate::words::{listed, paragraph};
 /// What a reader must know before the tables of a workload.
 pub fn before(run: &Run, section: &Section<'_>) -> Vec<String> {
     let workload = section.workload;
+    let body = match (&workload.source, &*workload.request.body) {
+        (Some(_), _) | (None, "") => String::new(),
+        (None, body) => format!(" with the body “{body}”"),
+    };
     let scenario = workload.source.as_ref().and_then(|of| of.scenario.as_ref());
     let right = match scenario {
         Some(_) => "it is as its step says".to_owned(),
         None => format!("its status is {}", workload.expect_status),
     };
     let mut said = vec![format!(
-        "Every row gets {}; an answer counts as correct if {right}. A ratio is to another row of the table, in the same blocks.",
-        sent(workload, true)
+        "Every row gets {}{body}; an answer counts as correct if {right}. A ratio is to another row of the table, in the same blocks.",
+        sent(workload, false)
     )];
     said.extend(on_its_cores(&run.plan, section));
     if let Some(counter) = &workload.counter {

@@ -16,7 +16,7 @@ use crate::part::{
     Captioned, captioned, column, detail, figures_word, limit_entry, median, plain, ratio_word,
     verdicts_differ,
 };
-use crate::table::{self, BYTES, COUNT, Column, Entry, ON_CPU, ON_ERRORS, ON_TITLE};
+use crate::table::{self, BYTES, COUNT, Column, ERRORS, Entry, ON_CPU, ON_TITLE};
 use crate::table::{RATE, Shown, Table};
 
 /// What a row has beside its rate and its ratio.
@@ -106,10 +106,7 @@ impl<'a> Context<'a> {
             true => metric.shown.detail(),
             false => metric.shown,
         });
-        grid = grid.shown(self, metrics);
-        grid = grid.figure(column("errors", "", true), |cell| {
-            self.notes.on(cell, ON_ERRORS, table::errors(cell))
-        });
+        grid = grid.shown(self, metrics).shown(self, [ERRORS]);
         list(rows, grid)
     }
 

@@ -9,15 +9,16 @@ use crate::numbers;
 use crate::part::{Context, column, detail, ratio_word, spread_word, verdict_column};
 use crate::sent::sent;
 use crate::servers::{name, remark};
-use crate::table::{self, COUNT, Entry, ON_ERRORS, ON_TITLE, RATE, Shown, TIME, Table};
+use crate::table::{self, COUNT, ERRORS, Entry, ON_TITLE, RATE, Shown, TIME, Table};
 use crate::words::paragraph;
 
-const COLUMNS: [Shown; 3] = [
+const COLUMNS: [Shown; 5] = [
     Shown::of("p50 there", "search.p50_ns", TIME),
     Shown::of("closed loop, requests/s", "search.closed_loop_per_s", RATE),
     Metric::CPU.shown,
+    ERRORS,
+    Shown::of("steps", "search.steps", COUNT).detail(),
 ];
-const STEPS: Shown = Shown::of("steps", "search.steps", COUNT).detail();
 
 /// A row for each cell, the highest rate first.
 pub(super) fn of_section(context: &Context<'_, ()>, section: &Section<'_>) -> Table {
@@ -41,10 +42,6 @@ pub(super) fn of_section(context: &Context<'_, ()>, section: &Section<'_>) -> Ta
             table::ratio,
         )
         .shown(context, COLUMNS)
-        .figure(column("errors", "", true), |c| {
-            notes.on(c, ON_ERRORS, table::errors(c))
-        })
-        .shown(context, [STEPS])
         .figure(detail(column("steps kept", "", true)), |c| {
             let curve = c.search.iter().flat_map(|search| &search.curve);
             let kept: usize = curve.map(|point| point.kept).sum();
