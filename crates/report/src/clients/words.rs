@@ -50,11 +50,8 @@ fn path<'a>(path: &'a str, otherwise: &'a str) -> &'a str {
 /// What the lab noted beside the first run of the section.
 fn report<'a>(run: &'a Run, section: &Section<'_>) -> Option<&'a ClientReport> {
     let own = |trial: &&prony_record::Trial| section.cells.iter().any(|c| c.cell == trial.cell);
-    let mut reports = run
-        .trials
-        .iter()
-        .filter(own)
-        .filter_map(|t| t.client.as_ref());
+    let own = run.trials.iter().filter(own);
+    let mut reports = own.filter_map(|trial| trial.client.as_ref());
     reports.find(|report| report.page_body_bytes > 0 || !report.network.is_empty())
 }
 

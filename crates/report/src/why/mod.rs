@@ -55,10 +55,7 @@ pub struct Profile {
 impl Why {
     /// Every picture: its path in the run directory, and its text.
     pub fn pictures(&self) -> impl Iterator<Item = (String, String)> {
-        let drawn = self
-            .profiles
-            .iter()
-            .filter(|profile| !profile.svg.is_empty());
+        let drawn = self.profiles.iter().filter(|of| !of.svg.is_empty());
         drawn.map(|profile| (profile.file.clone(), profile.svg.clone()))
     }
 
@@ -85,24 +82,14 @@ pub fn measured(run: &Run) -> Cow<'_, Run> {
 
 /// The section; `None` where nothing was profiled.
 pub fn why(run: &Run) -> Option<Why> {
-    let trials: Vec<&Trial> = run
-        .trials
-        .iter()
-        .filter(|t| is_profile(&t.generator))
-        .collect();
+    let trials = run.trials.iter().filter(|t| is_profile(&t.generator));
+    let trials: Vec<&Trial> = trials.collect();
     if trials.is_empty() {
         return None;
     }
-    let seen: Vec<Seen<'_>> = run
-        .plan
-        .cells
-        .iter()
-        .filter_map(|c| seen(&c.id, &trials))
-        .collect();
-    let graphs = seen
-        .iter()
-        .filter(|seen| seen.folded(run).is_some())
-        .count();
+    let cells = run.plan.cells.iter();
+    let seen: Vec<Seen<'_>> = cells.filter_map(|c| seen(&c.id, &trials)).collect();
+    let graphs = seen.iter().filter(|of| of.folded(run).is_some()).count();
     let profiles = seen.iter().enumerate().map(|(at, seen)| {
         let folded = seen.folded(run);
         let svg = folded.map_or_else(String::new, |folded| flame::svg(seen.cell, folded));
