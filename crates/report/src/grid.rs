@@ -140,16 +140,19 @@ pub struct Crossed {
     pub entry: Entry,
 }
 
+/// An entry and the title of its column.
+type Named = (String, Entry);
+
 /// The table of these, whose first columns have these titles; rows and columns stand as they first come, and `below` stands below the titles of all
 /// columns of figures.
 pub fn crossed(heads: &[&str], below: &'static str, all: Vec<Crossed>) -> Table {
     let heads = heads.iter().map(|title| column(*title, "", false));
     let titles = distinct(all.iter().map(|of| of.column.clone()));
-    let mut rows: Vec<(Vec<Entry>, Vec<(String, Entry)>)> = Vec::new();
+    let mut rows: Vec<(Vec<Entry>, Vec<Named>)> = Vec::new();
     for of in all {
         push_under(&mut rows, of.row, (of.column, of.entry));
     }
-    let row = |(heads, own): (Vec<Entry>, Vec<(String, Entry)>)| {
+    let row = |(heads, own): (Vec<Entry>, Vec<Named>)| {
         let entry = |title: &String| {
             let found = own.iter().find(|(column, _)| column == title);
             found.map_or_else(|| Entry::text(NOTHING), |(_, entry)| entry.clone())
