@@ -99,11 +99,7 @@ impl<'a> Context<'a> {
             return (None, said.into_iter().collect());
         }
         let caption = match all > lines.len() as u64 {
-            true => format!(
-                "Missed deadlines: {} of {}",
-                lines.len(),
-                numbers::count(all)
-            ),
+            true => format!("Missed deadlines, the first of {}", numbers::count(all)),
             false => "Every missed deadline".to_owned(),
         };
         let table = captioned(caption, missed_rows(&lines));
