@@ -217,12 +217,6 @@ impl CellFigures {
     }
 }
 
-/// How many of these have a rate.
-pub fn measured(cells: &[&CellFigures]) -> usize {
-    let cells = cells.iter();
-    cells.filter(|cell| cell.rate_per_s.is_some()).count()
-}
-
 /// The name of a subject, or its id where the name is not unique.
 pub fn name_of<'a>(plan: &'a Plan, id: &'a str) -> &'a str {
     let subjects = &plan.subjects;

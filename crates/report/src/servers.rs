@@ -12,8 +12,9 @@ use crate::metrics::Metric;
 use crate::notes::Notes;
 use crate::numbers;
 use crate::open;
-use crate::part::{Part, column, detail, plain, verdict_column, with_ends};
-use crate::plots::{Picture, Plot, picture};
+use crate::part::{Part, column, detail, named, plain, verdict_column, with_ends};
+use crate::plots::Picture;
+use crate::plots::cells::{cpu, latency};
 use crate::programs;
 use crate::ratio::RatioFigure;
 use crate::rest;
@@ -26,11 +27,11 @@ use crate::users;
 /// The parts of the document: one for each group, the leader of its cells first.
 pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
     let records = Records::new(&run.plan, &run.trials);
-    let part = |(at, group): (usize, Group)| {
+    let part = |group: Group| {
         let mut own = group.cells(cells);
         own.sort_by(|a, b| b.standing().total_cmp(&a.standing()));
-        let id = format!("g{}", at + 1);
-        let pictures = Plot::ALL.map(|plot| picture(plot, &id, &own));
+        let named = || own.iter().map(|cell| (cell.label.clone(), *cell));
+        let pictures = [latency(named()), cpu(named())];
         let title = programs::title(&run.plan, &group.workload);
         Part {
             title: format!("{title}, {}", group.size()),
@@ -43,11 +44,10 @@ pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
                 .chain(users::tables(&own))
                 .chain(threads::table(&records, &own))
                 .collect(),
-            id,
             ..Part::default()
         }
     };
-    groups(cells).into_iter().enumerate().map(part).collect()
+    named(groups(cells).into_iter().map(part).collect(), 'g')
 }
 
 /// Who answers the most requests of each workload and size; where a schedule says how many there are, who answers the soonest.
@@ -76,6 +76,7 @@ fn question<'a>(group: &Group, cells: Vec<&'a CellFigures>) -> RankedQuestion<'a
             path: "latency_ns.p99.median",
             figure: |cell| cell.latency_ns.get("p99").copied(),
             show: numbers::time,
+            is_binary: false,
             falls: true,
             ratio: |cell| cell.ratios.get(Metric::P99.key),
             ratio_falls: true,

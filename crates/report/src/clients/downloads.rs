@@ -14,6 +14,7 @@ use crate::figures::{CellFigures, Figure};
 use crate::metrics::Metric;
 use crate::numbers::{self, NOTHING};
 use crate::part::{Part, captioned, column, detail, median, ratio_word, with_ends};
+use crate::plots::cells::cpu;
 use crate::table::{Column, Entry, Table};
 
 /// Codes of the findings that are footnotes on the time of a download.
@@ -44,9 +45,7 @@ impl<'a> Context<'a> {
         let mut part = Part {
             title: section.title.clone(),
             before: words::before(self.run, section),
-            pictures: self
-                .pictures_of_downloads(section, &section.by_row())
-                .into(),
+            pictures: vec![cpu(section.named(self.run, section.by_row()))],
             tables,
             after: words::marks(section),
             ..Part::default()

@@ -17,6 +17,8 @@ use crate::part::{
     Part, captioned, column, detail, figures_word, limit_entry, median, plain, ratio_word,
     ratios_word, with_ends,
 };
+use crate::plots::Picture;
+use crate::plots::cells::cpu;
 use crate::ratio::RatioFigure;
 use crate::table::{self, Entry, Table};
 
@@ -45,9 +47,11 @@ impl<'a> Context<'a> {
     pub(super) fn requests(&self, section: &Section<'a>) -> Vec<Part> {
         let mut rates = self.rates(section);
         for (title, cells) in section.pictured().into_iter().take(PICTURED_MAX) {
-            rates
-                .pictures
-                .extend(self.pictures_of_requests(section, &title, &cells));
+            let picture = cpu(section.named(self.run, cells));
+            rates.pictures.push(Picture {
+                title: format!("{}: {title}", picture.title),
+                ..picture
+            });
         }
         vec![
             rates,

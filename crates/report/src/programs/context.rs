@@ -60,16 +60,6 @@ impl<'a> Context<'a> {
         self.own.cells.iter().filter(own).copied().collect()
     }
 
-    /// The workloads and sizes, in the plan's order.
-    pub(super) fn keys(&self) -> Vec<(&'a str, Option<u64>)> {
-        distinct(
-            self.own
-                .cells
-                .iter()
-                .map(|c| (c.workload.as_str(), c.program.as_ref().map(|p| p.count))),
-        )
-    }
-
     /// The cells by size and number of threads, which are different amounts of work; among those of one amount the leader
     /// first, as in the tables of servers. Equals stand with usual values of the settings first, then by subject.
     pub(super) fn arranged(&self, cells: &[&'a CellFigures]) -> Vec<&'a CellFigures> {
