@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::answer::{
     self, Answer, chart,
-    ranking::{BY_RATE, Ranked, Ranking},
+    ranking::{BY_RATE, By, Ranked, Ranking},
 };
 use crate::figures::CellFigures;
 use crate::lists::most;
@@ -74,7 +74,10 @@ fn alone(run: &Run, plot: Plot) -> Option<Picture> {
     let mut picture = match plot {
         Plot::Rate => {
             // What is ranked by a time has a rate, too.
-            of.by = if of.by.falls { BY_RATE } else { of.by };
+            if of.by.falls {
+                let heading = "rate a second";
+                of.by = By { heading, ..BY_RATE };
+            }
             chart::picture(&Ranking::of(&of)?)
         }
         Plot::Latency => search::curve(&of.subjects).unwrap_or_else(|| latency(of.subjects)),
@@ -355,26 +358,18 @@ fn file_of(picture: &Picture) -> String {
 
 /// Every picture of the document as a file of its own: its path in the run directory, and its text.
 fn pictures(view: &View) -> Vec<(String, String)> {
-    let of_parts = drawn(view).map(|(path, _, svg)| (path, svg));
-    let flames = view.why.iter().flat_map(Why::pictures);
-    of_parts.chain(flames).collect()
-}
-
-/// The pictures of figures: path, title and text.
-pub fn drawn(view: &View) -> impl Iterator<Item = (String, String, String)> {
     let environment = templates();
     let rankings = view.answer.rankings.iter().chain(&view.answer.more);
     let charts = rankings.map(|of| &of.metric).zip(&view.charts);
-    let of_parts = view
-        .parts
-        .iter()
-        .flat_map(|g| g.pictures.iter().map(|p| (&g.title, p)));
-    charts.chain(of_parts).map(move |(heading, picture)| {
-        let mut picture = picture.clone();
-        picture.title = format!("{}: {heading}", picture.title);
-        let text = svg(&environment, &picture, true);
-        (file_of(&picture), picture.title, text)
-    })
+    let parts = view.parts.iter();
+    let of_parts = parts.flat_map(|part| part.pictures.iter().map(|of| (&part.title, of)));
+    let drawn = charts.chain(of_parts).map(|(heading, picture)| {
+        let mut alone = picture.clone();
+        alone.title = format!("{}: {heading}", picture.title);
+        (file_of(picture), svg(&environment, &alone, true))
+    });
+    let flames = view.why.iter().flat_map(Why::pictures);
+    drawn.chain(flames).collect()
 }
 
 fn subjects(view: &View) -> String {

@@ -18,8 +18,6 @@ use crate::render;
 use crate::table::verdict_word;
 
 const HEIGHT: f64 = 200.0;
-/// Room of a date.
-const DATE: f64 = 78.0;
 /// Distance of two subjects in the column of an entry.
 const BESIDE: f64 = 6.0;
 
@@ -50,30 +48,31 @@ pub fn pictures(history: &History) -> Vec<(String, String, String)> {
 /// The figures of a workload with the number of connections that has most of them; of equals the most connections, where servers
 /// differ most.
 fn foremost<'a>(history: &'a History, workload: &str) -> Option<(u32, Vec<Point<'a>>)> {
-    let mut all: Vec<(&Entry, &CellEntry, f64)> = Vec::new();
-    for Account { entry, .. } in &history.accounts {
+    let points = history.accounts.iter().flat_map(|Account { entry, .. }| {
         let own = entry.sections.iter().filter(|own| own.workload == workload);
         let cells = own.flat_map(|own| &own.cells);
         let cells = cells.filter(|cell| cell.verdict != "invalid");
-        all.extend(cells.filter_map(|cell| Some((entry, cell, cell.rate_per_s?))));
-    }
-    let mut sizes: Vec<u32> = all.iter().map(|(_, cell, _)| cell.connections).collect();
+        cells.filter_map(move |cell| {
+            Some(Point {
+                column: 0,
+                entry,
+                cell,
+                rate: cell.rate_per_s?,
+            })
+        })
+    });
+    let mut points: Vec<Point<'_>> = points.collect();
+    let mut sizes: Vec<u32> = points.iter().map(|of| of.cell.connections).collect();
     sizes.sort_unstable_by(|a, b| b.cmp(a));
     let size = most(distinct(sizes.iter().copied()), |size| {
         sizes.iter().filter(|other| *other == size).count()
     })?;
-    all.retain(|(_, cell, _)| cell.connections == size);
-    let columns = distinct(all.iter().map(|(entry, ..)| &entry.id));
-    let point = |(entry, cell, rate): (&'a Entry, &'a CellEntry, f64)| {
-        let column = columns.iter().position(|id| **id == entry.id)?;
-        Some(Point {
-            column,
-            entry,
-            cell,
-            rate,
-        })
-    };
-    let points = all.iter().copied().filter_map(point).collect();
+    points.retain(|of| of.cell.connections == size);
+    let columns = distinct(points.iter().map(|of| &of.entry.id));
+    for point in &mut points {
+        let column = columns.iter().position(|id| **id == point.entry.id);
+        point.column = column.unwrap_or(0);
+    }
     (columns.len() > 1).then_some((size, points))
 }
 
@@ -104,7 +103,7 @@ fn picture(history: &History, section: &Section) -> Option<Picture> {
     let x = Axis {
         low: -0.5,
         high: last as f64 + 0.5,
-        ticks: dates(&points, step),
+        ticks: moments(&points),
         ..Axis::default()
     };
     let mut plane = Plane::new(&title, HEIGHT, x, Axis::from_zero(highest, numbers::rate));
@@ -156,24 +155,13 @@ fn first_and_last(own: &[Point<'_>], newest: &str) -> String {
     format!("{first}{} {when}", last.value())
 }
 
-/// The dates of columns, as many as there is room for; the time where the one before is of the same day.
-fn dates(points: &[Point<'_>], step: f64) -> Vec<(f64, String)> {
-    let each = libm::ceil(DATE / step) as usize;
-    let mut columns = points
-        .iter()
-        .filter(|of| of.column % each == 0)
-        .collect::<Vec<_>>();
-    columns.dedup_by_key(|of| of.column);
-    let mut before = String::new();
-    let date = |of: &Point<'_>| {
+/// The moments of columns.
+fn moments(points: &[Point<'_>]) -> Vec<(f64, String)> {
+    let moment = |of: &Point<'_>| {
         let moment = numbers::moment(of.entry.moment_unix_ms());
-        let (day, time) = moment.split_once(' ').unwrap_or_default();
-        let words = if day == before { time } else { day };
-        let shown = (of.column as f64, words.to_owned());
-        before = day.to_owned();
-        shown
+        (of.column as f64, moment.trim_end_matches(" UTC").to_owned())
     };
-    columns.into_iter().map(date).collect()
+    distinct(points.iter().map(moment))
 }
 
 /// One subject: its dots with their ends as whiskers, and lines between those that may be compared.

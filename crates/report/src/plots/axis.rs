@@ -4,8 +4,8 @@ use crate::figure::INFINITE;
 
 /// Steps of a linear axis at the most, before its ends are made round.
 const STEPS_MAX: f64 = 4.5;
-/// Labels of a logarithmic axis at the most, where they are no powers of ten.
-const LABELS_MAX: usize = 8;
+/// Highest over lowest value up to which a logarithmic axis has ticks between the powers of ten, too.
+const LABELLED: f64 = 200.0;
 
 /// An axis.
 #[derive(Clone, Debug, Default)]
@@ -47,32 +47,24 @@ impl Axis {
         Axis::linear((0.0, ended.fold(0.0, f64::max)), false, show)
     }
 
-    /// From below to above all of these that are positive and finite; each end 1, 2 or 5 times a power of ten.
+    /// From below to above all of these that are positive and finite, by powers of ten or, of few, by 1, 2 and 5 times these.
     pub fn logarithmic(values: impl Iterator<Item = f64>, show: fn(f64) -> String) -> Axis {
         let ended = values.filter(|value| *value > 0.0 && *value < INFINITE);
         let ends = ended.map(|value| (value, value));
         let ends = ends.reduce(|(low, high), (value, _)| (low.min(value), high.max(value)));
         let (low, high) = ends.unwrap_or((1.0, 1.0));
+        let parts: &[f64] = match high / low < LABELLED {
+            true => &[1.0, 2.0, 5.0],
+            false => &[1.0],
+        };
         let exponent = |value: f64| libm::floor(libm::log10(value.clamp(1e-3, 1e19))) as i32;
-        let decades = exponent(low)..=exponent(high) + 1;
-        let power = |at: i32| libm::pow(10.0, f64::from(at));
-        let all =
-            decades.flat_map(|at| [1.0, 2.0, 5.0].map(|part| (part == 1.0, part * power(at))));
-        let all: Vec<(bool, f64)> = all.collect();
-        let first = all.iter().rposition(|(_, tick)| *tick <= low).unwrap_or(0);
-        let last = all
-            .iter()
-            .position(|(_, tick)| *tick >= high && *tick > all[first].1);
-        let all = &all[first..=last.unwrap_or(all.len() - 1)];
-        let ends = all
-            .first()
-            .zip(all.last())
-            .map(|(low, high)| (low.1, high.1));
-        let is_shown = |is_power: bool| is_power || all.len() <= LABELS_MAX;
-        let shown = all.iter().filter(|(is_power, _)| is_shown(*is_power));
-        let axis = Axis::with(shown.map(|(_, tick)| *tick).collect(), true, show);
-        let (low, high) = ends.unwrap_or((axis.low, axis.high));
-        Axis { low, high, ..axis }
+        let decades = (exponent(low)..=exponent(high) + 1).map(|at| libm::pow(10.0, at.into()));
+        let all = decades.flat_map(|decade| parts.iter().map(move |part| part * decade));
+        let all: Vec<f64> = all.collect();
+        let first = all.iter().rposition(|tick| *tick <= low).unwrap_or(0);
+        let last = (first + 1..all.len()).find(|at| all[*at] >= high);
+        let ticks = &all[first..=last.unwrap_or(all.len() - 1)];
+        Axis::with(ticks.to_vec(), true, show)
     }
 
     fn with(ticks: Vec<f64>, is_logarithmic: bool, show: fn(f64) -> String) -> Axis {
@@ -166,7 +158,7 @@ mod tests {
         let axis = Axis::logarithmic([2.0, 9e6].into_iter(), numbers::rate);
         assert_eq!(
             labels(&axis),
-            ["10", "100", "1 k", "10 k", "100 k", "1 M", "10 M"]
+            ["1", "10", "100", "1 k", "10 k", "100 k", "1 M", "10 M"]
         );
         for none in [
             Axis::logarithmic([].into_iter(), numbers::rate),

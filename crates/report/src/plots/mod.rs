@@ -149,9 +149,8 @@ impl Picture {
 
     /// Whether it shows a figure.
     pub fn has_marks(&self) -> bool {
-        self.elements.iter().any(|of| match of {
-            Element::Bar { tip, .. } | Element::Dot { tip, .. } => tip.value.is_some(),
-            Element::Line { .. } | Element::Text { .. } => false,
+        self.elements.iter().any(|of| {
+            matches!(of, Element::Bar { tip, .. } | Element::Dot { tip, .. } if tip.value.is_some())
         })
     }
 }

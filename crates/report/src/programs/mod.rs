@@ -162,7 +162,10 @@ impl<'a> Context<'a> {
         let names = self.unusual_labels(cells).into_iter();
         let question = RankedQuestion {
             title: "Rate a second (settings have their first value unless named)".to_owned(),
-            by: BY_RATE,
+            by: By {
+                heading: "a second",
+                ..BY_RATE
+            },
             subjects: names.zip(cells.iter().copied()).collect(),
             without: None,
         };
