@@ -217,6 +217,14 @@ impl CellFigures {
     }
 }
 
+/// Cells with their labels.
+pub fn labelled<'a>(cells: &[&'a CellFigures]) -> Vec<(String, &'a CellFigures)> {
+    cells
+        .iter()
+        .map(|cell| (cell.label.clone(), *cell))
+        .collect()
+}
+
 /// The name of a subject, or its id where the name is not unique.
 pub fn name_of<'a>(plan: &'a Plan, id: &'a str) -> &'a str {
     let subjects = &plan.subjects;

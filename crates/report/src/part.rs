@@ -32,10 +32,8 @@ pub struct Part {
     pub request: String,
     /// What a reader must know before the tables.
     pub before: Vec<String>,
-    /// Pictures.
+    /// Pictures; more than two come after the tables.
     pub pictures: Vec<Picture>,
-    /// Whether these come after the tables and not before them.
-    pub pictures_last: bool,
     /// Tables.
     pub tables: Vec<Captioned>,
     /// What stands below them.

@@ -80,8 +80,8 @@ fn alone(run: &Run, plot: Plot) -> Option<Picture> {
             }
             chart::picture(&Ranking::of(&of)?)
         }
-        Plot::Latency => search::curve(&of.subjects).unwrap_or_else(|| latency(of.subjects)),
-        Plot::Cpu => cpu(of.subjects),
+        Plot::Latency => search::curve(&of.subjects).unwrap_or_else(|| latency(&of.subjects)),
+        Plot::Cpu => cpu(&of.subjects),
     };
     picture.id = "alone".to_owned();
     picture.title = format!(

@@ -5,7 +5,7 @@ use prony_findings::{Code, Records, Verdict};
 use crate::Run;
 
 use crate::answer::ranking::{BY_RATE, By, FOREMOST, RankedQuestion};
-use crate::figures::CellFigures;
+use crate::figures::{CellFigures, labelled};
 use crate::grid::{Grid, verdict};
 use crate::groups::{Group, groups};
 use crate::metrics::Metric;
@@ -30,8 +30,8 @@ pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
     let part = |group: Group| {
         let mut own = group.cells(cells);
         own.sort_by(|a, b| b.standing().total_cmp(&a.standing()));
-        let named = || own.iter().map(|cell| (cell.label.clone(), *cell));
-        let pictures = [latency(named()), cpu(named())];
+        let labelled = labelled(&own);
+        let pictures = [latency(&labelled), cpu(&labelled)];
         let title = programs::title(&run.plan, &group.workload);
         Part {
             title: format!("{title}, {}", group.size()),
@@ -87,7 +87,7 @@ fn question<'a>(group: &Group, cells: Vec<&'a CellFigures>) -> RankedQuestion<'a
     RankedQuestion {
         title: format!("{}, {}", group.workload, group.size()),
         by,
-        subjects: cells.into_iter().map(|c| (c.label.clone(), c)).collect(),
+        subjects: labelled(&cells),
         without: None,
     }
 }

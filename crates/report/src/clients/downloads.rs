@@ -45,7 +45,7 @@ impl<'a> Context<'a> {
         let mut part = Part {
             title: section.title.clone(),
             before: words::before(self.run, section),
-            pictures: vec![cpu(section.named(self.run, section.by_row()))],
+            pictures: vec![cpu(&section.named(self.run, section.by_row()))],
             tables,
             after: words::marks(section),
             ..Part::default()

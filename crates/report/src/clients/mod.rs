@@ -79,10 +79,7 @@ pub fn questions<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<RankedQuesti
         let question = |(title, cells): (String, Vec<&'a CellFigures>)| RankedQuestion {
             title: name(&section, &title),
             by,
-            subjects: cells
-                .into_iter()
-                .map(|c| (section.label_of(run, c), c))
-                .collect(),
+            subjects: section.named(run, cells),
             without: None,
         };
         section

@@ -47,7 +47,7 @@ impl<'a> Context<'a> {
     pub(super) fn requests(&self, section: &Section<'a>) -> Vec<Part> {
         let mut rates = self.rates(section);
         for (title, cells) in section.pictured().into_iter().take(PICTURED_MAX) {
-            let picture = cpu(section.named(self.run, cells));
+            let picture = cpu(&section.named(self.run, cells));
             rates.pictures.push(Picture {
                 title: format!("{}: {title}", picture.title),
                 ..picture
@@ -79,7 +79,6 @@ impl<'a> Context<'a> {
             title: section.title.clone(),
             before: words::before(self.run, section),
             tables,
-            pictures_last: true,
             after: self.absent(section),
             ..Part::default()
         }

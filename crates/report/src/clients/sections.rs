@@ -189,15 +189,11 @@ impl<'a> Section<'a> {
     }
 
     /// These cells with their labels.
-    pub fn named(
-        &self,
-        run: &Run,
-        cells: Vec<&'a CellFigures>,
-    ) -> impl Iterator<Item = (String, &'a CellFigures)> {
+    pub fn named(&self, run: &Run, cells: Vec<&'a CellFigures>) -> Vec<(String, &'a CellFigures)> {
         let named = cells
             .into_iter()
             .map(|cell| (self.label_of(run, cell), cell));
-        named
+        named.collect()
     }
 
     /// Whether its work is downloads.

@@ -57,9 +57,9 @@ pub struct Picture {
 }
 
 /// Right and down from the upper left corner, each with one decimal: enough, and short.
-type Place = [String; 2];
+type Coordinates = [String; 2];
 
-fn place((x, y): (f64, f64)) -> Place {
+fn place((x, y): (f64, f64)) -> Coordinates {
     [x, y].map(|of| format!("{of:.1}"))
 }
 
@@ -69,25 +69,25 @@ fn place((x, y): (f64, f64)) -> Place {
 pub enum Element {
     Line {
         class: &'static str,
-        from: Place,
-        to: Place,
+        from: Coordinates,
+        to: Coordinates,
     },
     Bar {
         class: &'static str,
-        corner: Place,
-        size: Place,
+        corner: Coordinates,
+        size: Coordinates,
         tip: Tip,
     },
     Dot {
         class: &'static str,
         shape: &'static str,
-        place: Place,
+        place: Coordinates,
         tip: Tip,
     },
     Text {
         class: &'static str,
         anchor: &'static str,
-        place: Place,
+        place: Coordinates,
         text: String,
     },
 }

@@ -23,7 +23,7 @@ pub struct ChartRow {
     pub is_baseline: bool,
     /// Its number; where it has no marks, what stands in their place.
     pub value: String,
-    /// What is drawn of it; the last is on top.
+    /// What is drawn of it: bars from below upwards, dots each over the one before.
     pub marks: Vec<ChartMark>,
 }
 
@@ -80,9 +80,9 @@ fn draw(plane: &mut Plane, top: f64, row: ChartRow) {
     let height = BARS / bars.count().max(1) as f64;
     for (at, mark) in row.marks.into_iter().enumerate() {
         let is_bar = mark.shape == "bar";
-        let above = middle - BARS / 2.0 + height * at as f64;
+        let below = middle + BARS / 2.0 - height * at as f64;
         if is_bar {
-            let below = above + height * 0.95;
+            let above = below - height * 0.95;
             plane.bar(
                 (0.0, below),
                 (mark.value, above),

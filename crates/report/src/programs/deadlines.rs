@@ -44,7 +44,6 @@ impl<'a> Context<'a> {
             title: heading(title, Some(count)),
             before,
             pictures: pictures::histograms(&cells, &self.labels(&cells)),
-            pictures_last: true,
             tables,
             after,
             ..Part::default()

@@ -18,7 +18,7 @@ use prony_findings::Records;
 use self::sections::{Context, Rows, connections, sections};
 use crate::Run;
 use crate::answer::ranking::{BY_RATE, RankedQuestion};
-use crate::figures::CellFigures;
+use crate::figures::{CellFigures, labelled};
 use crate::lists::distinct;
 use crate::notes::Notes;
 use crate::part::{Part, named};
@@ -46,7 +46,7 @@ fn of_table<'a>(rows: &Rows<'a>) -> Vec<RankedQuestion<'a>> {
         |(title, without, subjects): (String, String, Vec<&'a CellFigures>)| RankedQuestion {
             title,
             by: BY_RATE,
-            subjects: subjects.into_iter().map(|c| (c.label.clone(), c)).collect(),
+            subjects: labelled(&subjects),
             without: Some(without),
         };
     let beside = |name: &String| {
@@ -87,10 +87,6 @@ pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
             }));
             tables.extend(users::tables(&rows.cells()));
             tables.extend(threads::table(&records, &rows.cells()));
-            let named = rows
-                .cells()
-                .into_iter()
-                .map(|cell| (cell.label.clone(), cell));
             parts.push(Part {
                 title: match section.tables.len() {
                     1 => format!("{}, {}", rows.title, connections(rows.connections)),
@@ -98,7 +94,7 @@ pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
                 },
                 before,
                 tables,
-                pictures: vec![latency(named)],
+                pictures: vec![latency(&labelled(&rows.cells()))],
                 after: lines::after(run, rows),
                 ..Part::default()
             });

@@ -13,7 +13,7 @@ pub use self::pictures::curve;
 use self::sections::{Section, sections};
 use crate::Run;
 use crate::answer::ranking::{BY_RATE, By, RankedQuestion};
-use crate::figures::CellFigures;
+use crate::figures::{CellFigures, labelled};
 use crate::groups::{Group, groups};
 use crate::lists::distinct;
 use crate::notes::Notes;
@@ -29,8 +29,8 @@ const RATES_MIN: usize = 3;
 pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     for section in sections(run, cells) {
-        let named: Vec<(String, &CellFigures)> = section.named().collect();
-        let cpu = cpu(named.iter().cloned());
+        let labelled = labelled(&section.cells);
+        let cpu = cpu(&labelled);
         let cpu = Picture {
             title: format!("{}, in the closed loop before", cpu.title),
             ..cpu
@@ -43,7 +43,7 @@ pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
                 group.size()
             ),
             before: vec![words::before(&section)],
-            pictures: curve(&named).into_iter().chain([cpu]).collect(),
+            pictures: curve(&labelled).into_iter().chain([cpu]).collect(),
             tables: vec![plain(tables::of_section(
                 &section,
                 run.plan.reference.as_deref(),
@@ -71,7 +71,7 @@ pub fn questions<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<RankedQuesti
             heading: "highest requests/s",
             ..BY_RATE
         },
-        subjects: section.named().collect(),
+        subjects: labelled(&section.cells),
         without: None,
     };
     sections(run, cells).into_iter().map(question).collect()

@@ -17,12 +17,7 @@ pub struct Section<'a> {
     pub cells: Vec<&'a CellFigures>,
 }
 
-impl<'a> Section<'a> {
-    /// The cells with their names.
-    pub fn named(&self) -> impl Iterator<Item = (String, &'a CellFigures)> {
-        self.cells.iter().map(|cell| (cell.label.clone(), *cell))
-    }
-
+impl Section<'_> {
     /// The objective in words: `p99 < 10 ms`.
     pub fn objective(&self) -> String {
         let figures = self.cells.iter().find_map(|cell| cell.search.as_ref());
