@@ -68,24 +68,24 @@ fn place((x, y): (f64, f64)) -> Coordinates {
 #[serde(tag = "is", rename_all = "lowercase")]
 pub enum Element {
     Line {
-        class: &'static str,
+        class: String,
         from: Coordinates,
         to: Coordinates,
     },
     Bar {
-        class: &'static str,
+        class: String,
         corner: Coordinates,
         size: Coordinates,
         tip: Tip,
     },
     Dot {
-        class: &'static str,
+        class: String,
         shape: &'static str,
         place: Coordinates,
         tip: Tip,
     },
     Text {
-        class: &'static str,
+        class: String,
         anchor: &'static str,
         place: Coordinates,
         text: String,
@@ -124,23 +124,23 @@ impl Tip {
 }
 
 impl Picture {
-    fn line(&mut self, from: (f64, f64), to: (f64, f64), class: &'static str) {
-        let (from, to) = (place(from), place(to));
+    fn line(&mut self, from: (f64, f64), to: (f64, f64), class: &str) {
+        let (class, from, to) = (class.to_owned(), place(from), place(to));
         self.elements.push(Element::Line { class, from, to });
     }
 
-    fn dot(&mut self, at: (f64, f64), shape: &'static str, class: &'static str, tip: Tip) {
+    fn dot(&mut self, at: (f64, f64), shape: &'static str, class: &str, tip: Tip) {
         self.elements.push(Element::Dot {
-            class,
+            class: class.to_owned(),
             shape,
             place: place(at),
             tip,
         });
     }
 
-    fn text(&mut self, at: (f64, f64), anchor: &'static str, class: &'static str, text: String) {
+    fn text(&mut self, at: (f64, f64), anchor: &'static str, class: &str, text: String) {
         self.elements.push(Element::Text {
-            class,
+            class: class.to_owned(),
             anchor,
             place: place(at),
             text,

@@ -16,7 +16,7 @@ const LINE: f64 = 19.0;
 /// Width of a character.
 const CHAR: f64 = 7.0;
 /// Characters of a name below the axes.
-const NAME_CHARS: usize = 48;
+const NAME_CHARS: usize = 40;
 
 /// The picture in the making.
 pub struct Plane {
@@ -89,13 +89,13 @@ impl Plane {
     }
 
     /// A line between two points.
-    pub fn line(&mut self, from: (f64, f64), to: (f64, f64), class: &'static str) {
+    pub fn line(&mut self, from: (f64, f64), to: (f64, f64), class: &str) {
         let (from, to) = (self.place(from), self.place(to));
         self.picture.line(from, to, class);
     }
 
     /// A line through points; a single one is a bead. `None` breaks it.
-    pub fn curve(&mut self, points: &[Option<(f64, f64)>], class: &'static str) {
+    pub fn curve(&mut self, points: &[Option<(f64, f64)>], class: &str) {
         for part in points.split(Option::is_none) {
             if let [Some(alone)] = part {
                 self.dot(*alone, "bead", class, Tip::default());
@@ -109,10 +109,10 @@ impl Plane {
     }
 
     /// A bar between two corners, of which the first is the lower left one.
-    pub fn bar(&mut self, from: (f64, f64), to: (f64, f64), class: &'static str, tip: Tip) {
+    pub fn bar(&mut self, from: (f64, f64), to: (f64, f64), class: &str, tip: Tip) {
         let ((left, bottom), (right, top)) = (self.place(from), self.place(to));
         self.picture.elements.push(Element::Bar {
-            class,
+            class: class.to_owned(),
             corner: place((left, top)),
             size: place((right - left, bottom - top)),
             tip,
@@ -120,7 +120,7 @@ impl Plane {
     }
 
     /// A shape at a point.
-    pub fn dot(&mut self, at: (f64, f64), shape: &'static str, class: &'static str, tip: Tip) {
+    pub fn dot(&mut self, at: (f64, f64), shape: &'static str, class: &str, tip: Tip) {
         let at = self.place(at);
         self.picture.dot(at, shape, class, tip);
     }
@@ -130,7 +130,7 @@ impl Plane {
         &mut self,
         at: (f64, f64),
         (right, below): (f64, f64),
-        look: (&'static str, &'static str),
+        look: (&'static str, &str),
         text: String,
     ) {
         let (x, y) = self.place(at);
@@ -146,7 +146,7 @@ impl Plane {
     }
 
     /// What a shape, or a `line`, stands for: above the axes, one behind the other.
-    pub fn key(&mut self, shape: &'static str, class: &'static str, word: &str) {
+    pub fn key(&mut self, shape: &'static str, class: &str, word: &str) {
         let x = self.key;
         let width = if shape == "line" { 16.0 } else { 0.0 };
         match shape {
@@ -162,7 +162,7 @@ impl Plane {
     }
 
     /// A line below the axes: a curve's name and what it comes to.
-    pub fn legend(&mut self, class: &'static str, name: &str, value: String) {
+    pub fn legend(&mut self, class: &str, name: &str, value: String) {
         let y = self.picture.height + LINE / 2.0;
         let (left, right) = self.edges;
         self.picture.dot((left, y), "circle", class, Tip::default());

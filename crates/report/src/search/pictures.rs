@@ -13,11 +13,6 @@ const HEIGHT: f64 = 250.0;
 const BEYOND: f64 = 1.3;
 /// Highest over lowest rate from which the axis of rates is logarithmic.
 const LOGARITHMIC: f64 = 8.0;
-/// Classes of the lower curves, which belong to those of [`series`].
-const FAINT: [&str; 8] = [
-    "s0 faint", "s1 faint", "s2 faint", "s3 faint", "s4 faint", "s5 faint", "s6 faint", "s7 faint",
-];
-
 /// One subject.
 struct Curve<'a> {
     name: &'a str,
@@ -192,7 +187,10 @@ fn line_of(plane: &mut Plane, key: &CurveKey<'_>, at: usize, curve: &Curve<'_>) 
     let (name, class) = (curve.name, series(at));
     let points = curve.points.iter();
     let shown: Vec<&AtRate<'_>> = points.filter(|point| point.rate <= plane.x.high).collect();
-    for (side, line) in [FAINT[at % FAINT.len()], class].into_iter().enumerate() {
+    for (side, line) in [format!("{class} faint"), class.to_owned()]
+        .iter()
+        .enumerate()
+    {
         let places = shown.iter().map(|of| Some((of.rate, of.both[side].1)));
         plane.curve(&places.collect::<Vec<_>>(), line);
         for AtRate { cell, rate, both } in &shown {
