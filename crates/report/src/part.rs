@@ -26,17 +26,14 @@ pub struct Part {
     pub id: String,
     /// Its heading.
     pub title: String,
-    /// Whether it is the one table of a group of servers: its pictures are small and stand side by side, and nothing points
-    /// to the columns that the appendix has.
+    /// Whether it is the one table of a group of servers: nothing points to the columns that the appendix has.
     pub is_group: bool,
     /// What was asked, as code; empty where sentences say it.
     pub request: String,
     /// What a reader must know before the tables.
     pub before: Vec<String>,
-    /// Pictures.
+    /// Pictures; more than two come after the tables.
     pub pictures: Vec<Picture>,
-    /// Whether these come after the tables and not before them.
-    pub pictures_last: bool,
     /// Tables.
     pub tables: Vec<Captioned>,
     /// What stands below them.

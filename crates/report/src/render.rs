@@ -10,22 +10,22 @@ use prony_record::layout;
 use serde::Serialize;
 
 use crate::answer::{
-    self, Answer,
-    ranking::{Ranked, Ranking},
+    self, Answer, chart,
+    ranking::{BY_RATE, By, Ranked, Ranking},
 };
-use crate::figures::{CellFigures, measured};
-use crate::groups::groups;
+use crate::figures::CellFigures;
 use crate::lists::most;
 use crate::notes::{Note, Seen};
 use crate::part::{Captioned, Part};
-use crate::plots::{Picture, Plot, picture};
-use crate::programs::{self, across::Across};
+use crate::plots::cells::{cpu, latency};
+use crate::plots::{Picture, Plot};
+use crate::programs::across::Across;
 use crate::site::outline;
 use crate::style;
 use crate::table::Table;
 use crate::view::{self, ComputedRun, View};
 use crate::why::{Profile, Why};
-use crate::{Rendered, Run, analysis, clients, csv, escape, markdown, rows, search};
+use crate::{Rendered, Run, analysis, csv, escape, markdown, search};
 
 /// Places that a note in Markdown lists; the page has them all.
 const SEEN_MAX: usize = 6;
@@ -57,34 +57,42 @@ fn answer_text(view: &View) -> String {
     text
 }
 
-/// One picture of a run as an SVG file of its own, light and dark: of the group of cells
-/// (workload and connections, or size of a program's work) with the most figures, the first of
-/// equals. Empty where the plan has no cell; of programs alone, and of tables with rows, there is only
-/// [`Plot::Rate`], and of clients none of latencies.
+/// One picture of a run as an SVG file of its own, light and dark: of the question with the most subjects that were measured, the first of
+/// equals. Empty where nothing of it was measured.
 pub fn plot_svg(run: &Run, plot: Plot) -> String {
-    alone(run, plot).map_or_else(String::new, |(_, svg)| svg)
+    let picture = alone(run, plot).filter(Picture::has_marks);
+    picture.map_or_else(String::new, |picture| svg(&templates(), &picture, true))
 }
 
-/// The same with its title; `None` where there is none.
-pub fn alone(run: &Run, plot: Plot) -> Option<(String, String)> {
+fn alone(run: &Run, plot: Plot) -> Option<Picture> {
     let cells = view::compute(run).cells;
-    let groups = groups(&cells).into_iter();
-    let groups = groups.map(|group| (group.cells(&cells), group));
-    let of = match most(groups, |(own, _)| measured(own)) {
-        Some((own, group)) => {
-            let mut picture = picture(plot, "alone", &own);
-            picture.title = format!("{}: {}, {}", picture.title, group.workload, group.size());
-            Some(picture)
+    let questions = answer::questions(run, &cells).into_iter().flatten();
+    let mut of = most(questions, |of| {
+        let all = of.subjects.iter();
+        all.filter(|(_, cell)| cell.rate_per_s.is_some()).count()
+    })?;
+    let mut picture = match plot {
+        Plot::Rate => {
+            // What is ranked by a time has a rate, too.
+            if of.by.falls {
+                let heading = "rate a second";
+                of.by = By { heading, ..BY_RATE };
+            }
+            chart::picture(&Ranking::of(&of)?)
         }
-        None => {
-            let rates = programs::rates(run, &cells).filter(|_| plot == Plot::Rate);
-            let of_rows = || rows::alone(run, &cells).filter(|_| plot == Plot::Rate);
-            let rates = rates.or_else(of_rows);
-            let rates = rates.or_else(|| search::alone(run, &cells, plot));
-            rates.or_else(|| clients::alone(run, &cells, plot))
-        }
+        Plot::Latency => search::curve(&of.subjects).unwrap_or_else(|| latency(&of.subjects)),
+        Plot::Cpu => cpu(&of.subjects),
     };
-    of.map(|picture| (picture.title.clone(), svg(&templates(), &picture, true)))
+    picture.id = "alone".to_owned();
+    picture.title = format!(
+        "{}: {}",
+        of.title,
+        match plot {
+            Plot::Rate => of.by.heading.to_owned(),
+            Plot::Latency | Plot::Cpu => picture.title,
+        }
+    );
+    Some(picture)
 }
 
 /// The templates. They are part of the program: that they are sound is for its tests to show.
@@ -129,12 +137,8 @@ pub fn safe(text: String) -> Value {
 
 /// A picture within a page, or `alone`.
 pub fn svg(environment: &Environment<'_>, picture: &Picture, alone: bool) -> String {
-    let css = concat!(
-        include_str!("templates/plot.css"),
-        include_str!("templates/series.css")
-    );
     let style = safe(match alone {
-        true => style::without_variables(css),
+        true => style::without_variables(include_str!("templates/plot.css")),
         false => String::new(),
     });
     fill(
@@ -161,15 +165,13 @@ fn page(view: &View, analysis: &str) -> String {
     let drawn: Vec<Vec<Value>> = view.parts.iter().map(|p| pictures(&p.pictures)).collect();
     let flames = view.why.as_ref().map_or_else(Vec::new, Why::addresses);
     let flames: Vec<Value> = flames.into_iter().map(safe).collect();
-    let series = match view.parts.iter().all(|part| part.is_group) {
-        true => "",
-        false => include_str!("templates/series.css"),
-    };
-    let style = safe(format!(
-        "{}{}{series}",
-        include_str!("templates/page.css"),
-        include_str!("templates/plot.css")
-    ));
+    let style = safe(
+        concat!(
+            include_str!("templates/page.css"),
+            include_str!("templates/plot.css")
+        )
+        .to_owned(),
+    );
     fill(
         &environment,
         "page.html",
@@ -208,13 +210,12 @@ fn document(view: &View, analysis: &str) -> String {
             wider => safe(wider),
         }
     };
-    let rankings = view.answer.rankings.iter().zip(&view.charts);
     let values = context! {
         v => Value::from(Serde(view)),
         own_answer => safe(own_answer.to_owned()),
         analysis => safe(analysis.to_owned()),
         contents => safe(contents(view)),
-        rankings => rankings.map(|(of, chart)| ranking(of, Some(chart))).collect::<Vec<_>>(),
+        rankings => view.answer.rankings.iter().zip(&view.charts).map(ranking).collect::<Vec<_>>(),
         parts => view.parts.iter().map(part).collect::<Vec<_>>(),
         flames => view.why.as_ref().map_or_else(Vec::new, flame_links),
         threads => threads_of(view).map_or_else(Vec::new, in_brief),
@@ -267,11 +268,11 @@ fn appendix(view: &View) -> String {
         }
     };
     let cross_check = view.cross_check.as_ref();
-    let more = view.answer.more.iter().map(|of| ranking(of, None));
+    let charts = view.charts.iter().skip(view.answer.rankings.len());
     let values = context! {
         v => Value::from(Serde(view)),
         document => safe(layout::DOCUMENT.to_owned()),
-        rankings => more.collect::<Vec<_>>(),
+        rankings => view.answer.more.iter().zip(charts).map(ranking).collect::<Vec<_>>(),
         parts => view.parts.iter().map(part).collect::<Vec<_>>(),
         threads => threads_of(view).map(|t| captioned(t, &t.table)),
         cross_check => cross_check.map(|table| safe(markdown::table(table))),
@@ -288,7 +289,7 @@ fn appendix(view: &View) -> String {
 }
 
 /// A ranking as a table, with its picture.
-fn ranking(of: &Ranking, chart: Option<&Picture>) -> Value {
+fn ranking((of, chart): (&Ranking, &Picture)) -> Value {
     let compared = escape::markdown(&of.compared);
     let row = |row: &Ranked| {
         let place = row
@@ -302,7 +303,7 @@ fn ranking(of: &Ranking, chart: Option<&Picture>) -> Value {
     let out = out.map(|of| escape::markdown(&format!("{} ({})", of.name, of.why)));
     context! {
         title => &of.title,
-        chart => chart.map(|chart| links(std::iter::once(chart), &of.metric)),
+        chart => link(chart, &of.metric),
         table => safe(markdown::filled(&["", "", &of.metric, &compared], 0..0, &rows)),
         left_out => safe(out.collect::<Vec<_>>().join("; ")),
     }
@@ -326,11 +327,12 @@ fn captioned(table: &Captioned, shown: &Table) -> Value {
 
 /// Pictures as Markdown links to them.
 fn links<'a>(pictures: impl Iterator<Item = &'a Picture>, heading: &str) -> Vec<Value> {
-    let link = |picture: &Picture| {
-        let alt = escape::markdown(&format!("{}: {heading}", picture.title));
-        safe(format!("![{alt}]({})", file_of(picture)))
-    };
-    pictures.map(link).collect()
+    pictures.map(|picture| link(picture, heading)).collect()
+}
+
+fn link(picture: &Picture, heading: &str) -> Value {
+    let alt = escape::markdown(&format!("{}: {heading}", picture.title));
+    safe(format!("![{alt}]({})", file_of(picture)))
 }
 
 /// The flame graph of each profile: shown, as a link, or nothing where there is none.
@@ -356,26 +358,18 @@ fn file_of(picture: &Picture) -> String {
 
 /// Every picture of the document as a file of its own: its path in the run directory, and its text.
 fn pictures(view: &View) -> Vec<(String, String)> {
-    let of_parts = drawn(view).map(|(path, _, svg)| (path, svg));
-    let flames = view.why.iter().flat_map(Why::pictures);
-    of_parts.chain(flames).collect()
-}
-
-/// The pictures of figures: path, title and text.
-pub fn drawn(view: &View) -> impl Iterator<Item = (String, String, String)> {
     let environment = templates();
-    let charts = view.charts.iter().zip(&view.answer.rankings);
-    let charts = charts.map(|(picture, of)| (&of.metric, picture));
-    let of_parts = view
-        .parts
-        .iter()
-        .flat_map(|g| g.pictures.iter().map(|p| (&g.title, p)));
-    charts.chain(of_parts).map(move |(heading, picture)| {
-        let mut picture = picture.clone();
-        picture.title = format!("{}: {heading}", picture.title);
-        let text = svg(&environment, &picture, true);
-        (file_of(&picture), picture.title, text)
-    })
+    let rankings = view.answer.rankings.iter().chain(&view.answer.more);
+    let charts = rankings.map(|of| &of.metric).zip(&view.charts);
+    let parts = view.parts.iter();
+    let of_parts = parts.flat_map(|part| part.pictures.iter().map(|of| (&part.title, of)));
+    let drawn = charts.chain(of_parts).map(|(heading, picture)| {
+        let mut alone = picture.clone();
+        alone.title = format!("{}: {heading}", picture.title);
+        (file_of(picture), svg(&environment, &alone, true))
+    });
+    let flames = view.why.iter().flat_map(Why::pictures);
+    drawn.chain(flames).collect()
 }
 
 fn subjects(view: &View) -> String {

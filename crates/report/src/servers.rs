@@ -4,14 +4,17 @@ use prony_findings::{Code, Records, Verdict};
 
 use crate::Run;
 use crate::answer::ranking::{BY_RATE, By, FOREMOST, RankedQuestion};
-use crate::figures::CellFigures;
+use crate::figures::{CellFigures, labelled};
 use crate::grid::{Grid, verdict};
 use crate::groups::{Group, groups};
 use crate::metrics::Metric;
 use crate::notes::Notes;
 use crate::numbers;
-use crate::part::{Context, Part, column, detail, figures_word, plain, ratio_word, verdict_column};
-use crate::plots::{Picture, Plot, picture};
+use crate::part::{
+    Context, Part, column, detail, figures_word, named, plain, ratio_word, verdict_column,
+};
+use crate::plots::Picture;
+use crate::plots::cells::{cpu, latency};
 use crate::programs;
 use crate::rest;
 use crate::rows;
@@ -24,11 +27,11 @@ use crate::users;
 pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
     let records = Records::new(&run.plan, &run.trials);
     let context = Context::of(run, cells, notes, ());
-    let part = |(at, group): (usize, Group)| {
+    let part = |group: Group| {
         let mut own = group.cells(cells);
         own.sort_by(|a, b| b.standing().total_cmp(&a.standing()));
-        let id = format!("g{}", at + 1);
-        let pictures = Plot::ALL.map(|plot| picture(plot, &id, &own));
+        let labelled = labelled(&own);
+        let pictures = [latency(&labelled), cpu(&labelled)];
         let title = programs::title(&run.plan, &group.workload);
         Part {
             title: format!("{title}, {}", group.size()),
@@ -41,11 +44,10 @@ pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
                 .chain(users::tables(&context, &own))
                 .chain(threads::table(&records, &own))
                 .collect(),
-            id,
             ..Part::default()
         }
     };
-    groups(cells).into_iter().enumerate().map(part).collect()
+    named(groups(cells).into_iter().map(part).collect(), 'g')
 }
 
 /// Who answers the most requests of each workload and size; where a schedule says how many there are, who answers the soonest.
@@ -67,6 +69,7 @@ fn question<'a>(group: &Group, cells: Vec<&'a CellFigures>) -> RankedQuestion<'a
             path: "latency_ns.p99.median",
             figure: |cell| cell.latency_ns.get("p99").copied(),
             show: numbers::time,
+            is_binary: false,
             falls: true,
             ratio: |cell| cell.ratios.get(Metric::P99.key),
             ratio_falls: true,
@@ -77,7 +80,7 @@ fn question<'a>(group: &Group, cells: Vec<&'a CellFigures>) -> RankedQuestion<'a
     RankedQuestion {
         title: format!("{}, {}", group.workload, group.size()),
         by,
-        subjects: cells.into_iter().map(|c| (c.label.clone(), c)).collect(),
+        subjects: labelled(&cells),
         without: None,
     }
 }

@@ -38,7 +38,7 @@ pub struct View {
     pub question: String,
     /// The short answer.
     pub answer: Answer,
-    /// A picture of each of its foremost rankings.
+    /// A picture of each of its rankings, the foremost first.
     pub charts: Vec<Picture>,
     /// What the findings of all cells come to.
     pub verdict: Verdict,
@@ -105,8 +105,11 @@ pub fn compute(run: &Run) -> ComputedRun {
     let mut answer = answer::answer(run, &cells);
     let required = required::planned(run);
     answer.required = required::lines(&required);
-    let charts = answer.rankings.iter().enumerate();
-    let charts = charts.map(|(at, of)| chart::picture(of, &format!("answer-{}", at + 1)));
+    let rankings = answer.rankings.iter().chain(&answer.more);
+    let charts = rankings.enumerate().map(|(at, of)| Picture {
+        id: format!("answer-{}", at + 1),
+        ..chart::picture(of)
+    });
     let view = View {
         title: or(&run.plan.title, "Untitled experiment"),
         question: run.plan.question.0.clone(),

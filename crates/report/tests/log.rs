@@ -282,8 +282,38 @@ fn a_picture_has_a_column_for_each_entry_and_joins_like_with_like() {
         "{svg}"
     );
     assert!(svg.contains("host-002: 30.0 k (29.9–30.1 k)"), "{svg}");
-    let days = ["2026-03-01", "2026-03-02", "2026-03-03"].map(|day| count(&format!(">{day}<")));
+    let days = ["2026-03-01", "2026-03-02", "2026-03-03"].map(|day| count(&format!(">{day} ")));
     assert_eq!(days, [1; 3], "{svg}");
+}
+
+/// It compared the first with the last of other machines, told a bound as a rate, and said "now" of what is measured no longer.
+#[test]
+fn a_picture_told_of_other_machines_bounds_and_the_past_as_if_they_were_alike() {
+    let mut elsewhere = run(2, "a", 30_000.0);
+    elsewhere.environment.machine = "another".to_owned();
+    let mut entries = vec![entry(0, "a", 40_000.0), Entry::of(&elsewhere, "host-002")];
+    let words = |entries: &[Entry], words: &str| {
+        let shown = pictures(&history(entries));
+        assert!(shown[0].2.contains(&format!(">{words}<")), "{}", shown[0].2);
+    };
+    words(&entries, "30.0 k now");
+    let mut back = entry(3, "a", 41_000.0);
+    for cell in back.sections.iter_mut().flat_map(|own| &mut own.cells) {
+        cell.verdict = "bound".to_owned();
+        cell.codes.push("P001".to_owned());
+    }
+    entries.push(back);
+    words(&entries, "40.0 k at first, ≥ 41.0 k now");
+    // The line between the two of one machine passes by the other.
+    let svg = &pictures(&history(&entries))[0].2;
+    assert_eq!(svg.matches("<line class=\"s0\"").count(), 3 + 1, "{svg}");
+    let mut other = entry(4, "a", 50_000.0);
+    for cell in other.sections.iter_mut().flat_map(|own| &mut own.cells) {
+        cell.label = "other".to_owned();
+    }
+    entries.push(other);
+    words(&entries, "40.0 k at first, ≥ 41.0 k at last");
+    words(&entries, "50.0 k now");
 }
 
 /// States of the cells of a run, after `change`.

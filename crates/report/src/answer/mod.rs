@@ -44,17 +44,21 @@ pub struct Answer {
 /// Leaders that are named: of more their number is told.
 const NAMED_MAX: usize = 3;
 
-/// The answer that the figures allow.
-pub fn answer(run: &Run, cells: &[CellFigures]) -> Answer {
-    let kinds = [
+/// What each kind of work asks of its subjects.
+pub fn questions<'a>(run: &'a Run, cells: &'a [CellFigures]) -> [Vec<RankedQuestion<'a>>; 5] {
+    [
         servers::questions(cells),
         search::questions(run, cells),
         programs::questions(run, cells),
         rows::questions(run, cells),
         clients::questions(run, cells),
-    ];
+    ]
+}
+
+/// The answer that the figures allow.
+pub fn answer(run: &Run, cells: &[CellFigures]) -> Answer {
     let ranked = |of: Vec<RankedQuestion<'_>>| of.iter().filter_map(Ranking::of).collect();
-    let kinds: Vec<Vec<Ranking>> = kinds.into_iter().map(ranked).collect();
+    let kinds: Vec<Vec<Ranking>> = questions(run, cells).into_iter().map(ranked).collect();
     let (rankings, more) = foremost(kinds);
     let mut leads: Vec<String> = method::mark(&run.plan).into_iter().collect();
     if rankings.is_empty() {

@@ -13,6 +13,7 @@ use crate::figures::{CellFigures, Figure};
 use crate::grid::Grid;
 use crate::numbers::{self, NOTHING};
 use crate::part::{Part, captioned, column, detail, median, ratio_word};
+use crate::plots::cells::cpu;
 use crate::table::{BYTES, Entry, Shown, TIME, Table, Unit};
 use crate::words::paragraph;
 
@@ -71,9 +72,7 @@ impl<'a> Context<'a> {
         let part = Part {
             title: section.title.clone(),
             before: words::before(self.run, section),
-            pictures: self
-                .pictures_of_downloads(section, &section.by_row())
-                .into(),
+            pictures: vec![cpu(&section.named(self.run, section.by_row()))],
             tables,
             after: Vec::from_iter(any.then(|| paragraph("clients: discards"))),
             ..Part::default()

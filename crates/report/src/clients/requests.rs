@@ -14,6 +14,8 @@ use crate::part::{
     Captioned, Part, captioned, column, detail, figures_word, limit_entry, plain, ratio_word,
     ratios_word,
 };
+use crate::plots::Picture;
+use crate::plots::cells::cpu;
 use crate::table::{self, BYTES, COUNT, Entry, MICROS, RATE, Shown, TIME, Unit};
 use crate::words::paragraph;
 
@@ -69,9 +71,11 @@ impl<'a> Context<'a> {
     pub(super) fn requests(&self, section: &Section<'a>) -> Vec<Part> {
         let mut rates = self.rates(section);
         for (title, cells) in section.pictured().into_iter().take(PICTURED_MAX) {
-            rates
-                .pictures
-                .extend(self.pictures_of_requests(section, &title, &cells));
+            let picture = cpu(&section.named(self.run, cells));
+            rates.pictures.push(Picture {
+                title: format!("{}: {title}", picture.title),
+                ..picture
+            });
         }
         vec![
             rates,
@@ -99,7 +103,6 @@ impl<'a> Context<'a> {
             title: section.title.clone(),
             before: words::before(self.run, section),
             tables,
-            pictures_last: true,
             ..Part::default()
         }
     }

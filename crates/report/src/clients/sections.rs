@@ -202,6 +202,15 @@ impl<'a> Section<'a> {
     pub fn label_of(&self, run: &Run, cell: &CellFigures) -> String {
         self.label(run, &column_of(cell))
     }
+
+    /// These cells with their labels.
+    pub fn named(&self, run: &Run, cells: Vec<&'a CellFigures>) -> Vec<(String, &'a CellFigures)> {
+        let named = cells
+            .into_iter()
+            .map(|cell| (self.label_of(run, cell), cell));
+        named.collect()
+    }
+
     /// Whether its work is downloads.
     pub fn is_downloads(&self) -> bool {
         self.asked.work == DOWNLOADS

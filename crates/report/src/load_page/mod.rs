@@ -59,10 +59,9 @@ pub fn load_page(page: &LoadPage) -> String {
     });
     let required: Vec<Value> = required.collect();
     let style = safe(format!(
-        "{}{}{}{}",
+        "{}{}{}",
         include_str!("../templates/page.css"),
         include_str!("../templates/plot.css"),
-        include_str!("../templates/series.css"),
         include_str!("../templates/load.css")
     ));
     fill(

@@ -43,12 +43,6 @@ impl<'a> Context<'a> {
         own.collect()
     }
 
-    /// The workloads and sizes, in the plan's order.
-    pub(super) fn keys(&self) -> Vec<(&'a str, Option<u64>)> {
-        let cells = self.own.cells.iter();
-        distinct(cells.map(|c| (c.workload.as_str(), works::count(c))))
-    }
-
     /// The cells by size and number of threads, which are different amounts of work; among those of one amount the leader
     /// first, as in the tables of servers. Equals stand with usual values of the settings first, then by subject.
     pub(super) fn arranged(&self, cells: &[&'a CellFigures]) -> Vec<&'a CellFigures> {

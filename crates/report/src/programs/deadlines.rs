@@ -50,7 +50,6 @@ impl<'a> Context<'a> {
             title: heading(title, Some(count)),
             before,
             pictures: pictures::histograms(&cells, &self.labels(&cells)),
-            pictures_last: true,
             tables: std::iter::once(lengths).chain(missed).collect(),
             after,
             ..Part::default()

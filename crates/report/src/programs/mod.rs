@@ -22,9 +22,10 @@ use prony_record::Plan;
 
 use self::context::{Context, heading};
 use crate::Run;
-use crate::answer::ranking::{BY_RATE, By, RankedQuestion};
-use crate::figures::{CellFigures, Figure, measured};
-use crate::lists::{distinct, most};
+use crate::answer::chart;
+use crate::answer::ranking::{BY_RATE, By, RankedQuestion, Ranking};
+use crate::figures::{CellFigures, Figure};
+use crate::lists::distinct;
 use crate::notes::Notes;
 use crate::numbers;
 pub use crate::part::{Captioned, Part};
@@ -40,23 +41,6 @@ use works::{Family, Kind};
 pub fn any(plan: &Plan) -> bool {
     plan.cells.iter().any(|cell| cell.count.is_some())
         || plan.workloads.iter().any(|w| w.program.is_some())
-}
-
-/// The picture of the rates of the workload and size with the most figures, the first of equals.
-pub fn rates(run: &Run, cells: &[CellFigures]) -> Option<Picture> {
-    let (across, notes) = (Across::default(), Notes::default());
-    let context = Context::new(run, cells, &across, &notes);
-    let keys = context.keys().into_iter();
-    let groups = keys.map(|key| (key, context.group(key.0, key.1)));
-    let ((workload, count), own) = most(groups, |(_, own)| measured(own))?;
-    let mut picture = context.rates_picture(&own);
-    picture.id = "rate-alone".to_owned();
-    picture.title = format!(
-        "{}: {}",
-        picture.title,
-        heading(works::title(&run.plan, workload), count)
-    );
-    Some(picture)
 }
 
 /// Who does each work the soonest, with the fewest threads and the usual values of the other settings. What one program alone does answers
@@ -182,15 +166,25 @@ impl<'a> Context<'a> {
             part.tables.push(captioned(caption, table));
             if at == 0 {
                 part.title = title;
-                part.pictures.push(self.rates_picture(&cells));
+                part.pictures.extend(self.rates_picture(&cells));
             }
         }
         part.before = self.asked(family, &family.workloads());
         part
     }
 
-    fn rates_picture(&self, cells: &[&'a CellFigures]) -> Picture {
-        let cells = self.arranged(cells);
-        pictures::rates(&cells, &self.unusual_labels(&cells))
+    /// Rates with all settings, the highest first.
+    fn rates_picture(&self, cells: &[&'a CellFigures]) -> Option<Picture> {
+        let names = self.unusual_labels(cells).into_iter();
+        let question = RankedQuestion {
+            title: "Rate a second (settings have their first value unless named)".to_owned(),
+            by: By {
+                heading: "a second",
+                ..BY_RATE
+            },
+            subjects: names.zip(cells.iter().copied()).collect(),
+            without: None,
+        };
+        Some(chart::picture(&Ranking::of(&question)?))
     }
 }
