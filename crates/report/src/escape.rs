@@ -8,22 +8,27 @@ use prony_base::untrusted::steers;
 
 const MARKDOWN: &str = "markdown";
 
-/// Makes every template of `environment` escape what it prints: Markdown in `*.md`, else
-/// HTML (which SVG shares). Only what this crate marks as safe goes through as it is.
+/// Makes every template of `environment` escape what it prints: Markdown in `*.md`, nothing in `*.txt`, which is escaped where it is shown, else
+/// HTML (which SVG shares). Only what this crate marks as safe goes through as it is. `code` and `block` make Markdown's code of texts.
 pub fn install(environment: &mut Environment<'_>) {
-    environment.set_auto_escape_callback(|name| {
-        if name.ends_with(".md") {
-            AutoEscape::Custom(MARKDOWN.into())
-        } else {
-            AutoEscape::Html
-        }
+    environment.set_auto_escape_callback(|name| match name.rsplit_once('.') {
+        Some((_, "md")) => AutoEscape::Custom(MARKDOWN.into()),
+        Some((_, "txt")) => AutoEscape::None,
+        _ => AutoEscape::Html,
     });
     environment.set_formatter(write_value);
+    let safe = Value::from_safe_string;
+    environment.add_filter("code", move |text: &str| safe(markdown_code(text)));
+    environment.add_filter("block", move |lines: Vec<String>, indent: &str| {
+        safe(markdown_block(lines.iter().map(String::as_str), indent))
+    });
 }
 
 fn write_value(out: &mut Output<'_>, state: &mut State, value: &Value) -> Result<(), Error> {
     let written = match value.as_str() {
-        Some(text) if value.is_safe() => out.write_str(text),
+        Some(text) if value.is_safe() || matches!(state.auto_escape(), AutoEscape::None) => {
+            out.write_str(text)
+        }
         Some(text) if matches!(state.auto_escape(), AutoEscape::Custom(_)) => {
             out.write_str(&markdown(text))
         }

@@ -2,17 +2,17 @@
 
 use std::ops::Range;
 
-use crate::escape::markdown;
+use crate::escape::{markdown, markdown_code};
 use crate::part::column;
 use crate::table::{Column, Entry, Table};
 
 /// A table with its columns padded to the same width.
 pub fn table(table: &Table) -> String {
     let head: Vec<String> = table.columns.iter().map(head).collect();
-    let rows = table
-        .rows
-        .iter()
-        .map(|row| row.entries.iter().map(entry).collect());
+    let rows = table.rows.iter().map(|row| {
+        let entries = row.entries.iter().zip(&table.columns);
+        entries.map(|(of, column)| entry(of, column)).collect()
+    });
     aligned(&head, &rows.collect::<Vec<_>>(), &table.columns)
 }
 
@@ -56,8 +56,11 @@ fn head(column: &Column) -> String {
     }
 }
 
-fn entry(entry: &Entry) -> String {
-    let mut text = markdown(&entry.text);
+fn entry(entry: &Entry, column: &Column) -> String {
+    let mut text = match column.is_code {
+        true => markdown_code(&entry.text),
+        false => markdown(&entry.text),
+    };
     if !entry.below.is_empty() {
         text.push_str(&format!(" ({})", markdown(&entry.below)));
     }

@@ -34,6 +34,8 @@ pub struct Note {
     pub meaning: &'static str,
     /// What to do.
     pub remedy: &'static str,
+    /// Whether it is about the run, and stands at no figure.
+    pub is_of_run: bool,
     /// Where it was seen and with what evidence.
     pub seen: Vec<Seen>,
 }
@@ -107,6 +109,7 @@ impl Notes {
             severity: finding.severity,
             meaning: finding.meaning,
             remedy: finding.remedy,
+            is_of_run: true,
             seen: Vec::new(),
         });
         self.notes.len() - 1
@@ -115,6 +118,7 @@ impl Notes {
 
 impl Note {
     fn add(&mut self, finding: &Finding, blocks: usize) {
+        self.is_of_run &= finding.cell.is_empty();
         let cell = SeenCell {
             cell: finding.cell.clone(),
             blocks: block_words(&finding.blocks, blocks),

@@ -33,6 +33,8 @@ pub struct Column {
     pub markdown_only: bool,
     /// Whether it stands only where all figures do: in the appendix, and folded away in the page.
     pub details: bool,
+    /// Whether it holds what is typed or hashed.
+    pub is_code: bool,
 }
 
 /// Columns that a table of the document has at the most.

@@ -1,6 +1,7 @@
 //! The whole document as the templates see it.
 
 use prony_findings::{Finding, Records, Severity, Verdict, findings, verdict};
+use prony_record::{Fact, NotRun};
 use serde::Serialize;
 
 use crate::Run;
@@ -24,9 +25,9 @@ use crate::published::{self, Judged};
 use crate::required::{self, CellRequirement};
 use crate::rows;
 use crate::search;
-use crate::sections::{self, Fact, NotRunRow, Repeat, SubjectRow};
+use crate::sections;
 use crate::servers;
-use crate::table::{Entry, Table};
+use crate::table::Entry;
 use crate::why::{self, Why};
 
 /// Everything that a document says.
@@ -46,20 +47,16 @@ pub struct View {
     pub parts: Vec<Part>,
     /// What profiles say.
     pub why: Option<Why>,
-    /// wrk beside Prony's generator.
-    pub cross_check: Option<Table>,
     /// The machine.
     pub environment: Vec<Fact>,
-    /// How it was measured.
-    pub method: Vec<String>,
-    /// What was measured.
-    pub subjects: Vec<SubjectRow>,
     /// What was not run.
-    pub not_run: Vec<NotRunRow>,
+    pub not_run: Vec<NotRun>,
+    /// The same as a section; `None` where all was.
+    pub not_run_part: Option<Part>,
+    /// Sections on how it was measured, which stand in the appendix.
+    pub about: Vec<Part>,
     /// Findings as footnotes.
     pub notes: Vec<Note>,
-    /// How to do it again.
-    pub repeat: Repeat,
     /// What it cannot tell.
     pub limits: Vec<String>,
     /// Version of Prony that measured.
@@ -107,6 +104,8 @@ pub fn compute(run: &Run) -> ComputedRun {
     answer.required = required::lines(&required);
     let charts = answer.rankings.iter().enumerate();
     let charts = charts.map(|(at, of)| chart::picture(of, &format!("answer-{}", at + 1)));
+    let environment = sections::environment(run);
+    let not_run = sections::not_run(run, &cells);
     let view = View {
         title: or(&run.plan.title, "Untitled experiment"),
         question: run.plan.question.0.clone(),
@@ -118,13 +117,14 @@ pub fn compute(run: &Run) -> ComputedRun {
             .chain(published::part(&published))
             .collect(),
         why,
-        cross_check: (!cross_checks.is_empty()).then(|| cross_table(&cross_checks)),
-        environment: sections::environment(run),
-        method: sections::method(run),
-        subjects: sections::subjects(&run.plan),
-        not_run: sections::not_run(run, &cells),
+        about: cross_check(&cross_checks)
+            .into_iter()
+            .chain(sections::about(run, &environment))
+            .collect(),
+        environment,
+        not_run_part: sections::not_run_part(&not_run),
+        not_run,
         notes: notes.notes,
-        repeat: sections::repeat(run),
         limits: sections::limits(run, &cells),
         version: run.environment.prony_version.clone(),
     };
@@ -169,7 +169,8 @@ fn or(text: &str, otherwise: &str) -> String {
     .to_owned()
 }
 
-fn cross_table(checks: &[CrossCheck]) -> Table {
+/// wrk beside Prony's generator; `None` where it measured nothing.
+fn cross_check(checks: &[CrossCheck]) -> Option<Part> {
     let head = |title: &str| column(title, "", true);
     let mut table = Grid::new()
         .head(column("cell", "", false), |check: &CrossCheck| {
@@ -191,8 +192,13 @@ fn cross_table(checks: &[CrossCheck]) -> Table {
     for (row, check) in table.rows.iter_mut().zip(checks) {
         row.cell.clone_from(&check.cell);
     }
-    table
+    let before = vec![BY_WRK.to_owned()];
+    let id = "cross-check";
+    (!checks.is_empty()).then(|| sections::section(id, "Cross-check with wrk", before, table))
 }
+
+const BY_WRK: &str = "The same cell and block, driven by wrk: where the subject is the limit, both generators should find the same rate. \
+    wrk's trials are in no other figure.";
 
 /// The word for a severity.
 pub fn severity_word(severity: Severity) -> &'static str {

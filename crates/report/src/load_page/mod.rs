@@ -9,7 +9,7 @@ use minijinja::context;
 use minijinja::value::Value;
 use prony_record::{Histogram, RequirementOutcome};
 
-use crate::render::{fill, safe, svg, templates};
+use crate::templates::{fill, safe, svg, templates};
 
 pub use series::{LoadColumn, LoadSeries};
 

@@ -247,7 +247,7 @@ impl Entry {
             settings: settings(&run.plan),
             machine: machine(&computed.view),
             environment: place(environment),
-            command: crate::sections::repeat(run).command,
+            command: crate::sections::command(&run.plan),
             sections: sections(run, &records, &computed),
             findings: found(&computed),
             not_run: not_run.collect(),

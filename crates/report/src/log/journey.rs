@@ -14,7 +14,7 @@ use crate::escape::shortened;
 use crate::lists::{distinct, most};
 use crate::numbers;
 use crate::plots::{Axis, Data, Picture, short};
-use crate::render;
+use crate::templates;
 
 const WIDTH: f64 = 640.0;
 const LEFT: f64 = 58.0;
@@ -50,7 +50,7 @@ pub fn pictures(history: &History) -> Vec<(String, String, String)> {
     };
     let of = |(name, section): (String, &Section)| {
         let picture = picture(history, section)?;
-        let svg = render::svg(&render::templates(), &picture, true);
+        let svg = templates::svg(&templates::templates(), &picture, true);
         Some((format!("over-time-{name}.svg"), picture.title, svg))
     };
     let sections = &newest.entry.sections;
