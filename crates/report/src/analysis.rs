@@ -6,6 +6,8 @@
 
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
 
+use crate::prose::without_marks;
+
 /// Beginnings of links that the page follows; all others are shown as text.
 const SCHEMES: [&str; 3] = ["https://", "http://", "#"];
 
@@ -44,21 +46,6 @@ pub fn page(text: &str) -> String {
     });
     html::push_html(&mut written, shown.filter_map(kept));
     written
-}
-
-/// Without the comments around bound figures: a line that begins with one would be a block of HTML.
-pub fn without_marks(text: &str) -> String {
-    let mut rest = text;
-    let mut plain = String::with_capacity(text.len());
-    while let Some((before, mark)) = rest.split_once("<!-- {{") {
-        plain.push_str(before);
-        let Some((_, after)) = mark.split_once("-->") else {
-            rest = "";
-            break;
-        };
-        rest = after;
-    }
-    plain + rest
 }
 
 /// What the page has of an event that is not a link.
