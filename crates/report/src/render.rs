@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use minijinja::context;
 use minijinja::value::{Serde, Value};
 use prony_base::Untrusted;
+use prony_findings::Verdict;
 use prony_record::layout;
 use serde::Serialize;
 
@@ -13,14 +14,14 @@ use crate::answer::{
     ranking::{Ranked, Ranking},
 };
 use crate::escape::{self, markdown};
-use crate::figures::{CellFigures, measured};
+use crate::figures::measured;
 use crate::grid::Grid;
 use crate::groups::groups;
 use crate::lists::most;
 use crate::notes::Note;
 use crate::part::{Captioned, Part, column, plain};
 use crate::plots::{Picture, Plot, picture};
-use crate::programs::{self, across::Across};
+use crate::programs;
 use crate::site::outline;
 use crate::table::{Entry, Table};
 use crate::templates::{fill, safe, svg, templates};
@@ -344,25 +345,10 @@ fn summary(run: &Run, computed: &ComputedRun) -> String {
         runs: Option<u32>,
         quick: bool,
         reference: Option<&'a str>,
-        verdict: prony_findings::Verdict,
+        verdict: Verdict,
         answer: &'a Answer,
-        resolutions: Vec<crate::claims::Resolution>,
-        cells: &'a [CellFigures],
-        #[serde(skip_serializing_if = "Option::is_none")]
-        programs: Option<&'a Across>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        clients: Option<Clients<'a>>,
-        cross_checks: &'a [crate::figures::CrossCheck],
-        #[serde(skip_serializing_if = "<[_]>::is_empty")]
-        published: &'a [crate::published::Judged],
-        findings: &'a [prony_findings::Finding],
-        #[serde(skip_serializing_if = "<[_]>::is_empty")]
-        required: &'a [crate::required::CellRequirement],
-        not_run: &'a [prony_record::NotRun],
-    }
-    #[derive(Serialize)]
-    struct Clients<'a> {
-        steps: &'a [crate::clients::steps::Step],
+        #[serde(flatten)]
+        computed: &'a ComputedRun,
     }
     let summary = Summary {
         schema: prony_record::SCHEMA,
@@ -376,15 +362,7 @@ fn summary(run: &Run, computed: &ComputedRun) -> String {
         reference: run.plan.reference.as_deref(),
         verdict: computed.view.verdict,
         answer: &computed.view.answer,
-        resolutions: crate::claims::resolutions(&run.plan, &computed.cells),
-        cells: &computed.cells,
-        programs: computed.programs.as_ref(),
-        clients: computed.steps.as_deref().map(|steps| Clients { steps }),
-        cross_checks: &computed.cross_checks,
-        published: &computed.published,
-        findings: &computed.findings,
-        required: &computed.required,
-        not_run: &computed.view.not_run,
+        computed,
     };
     let json = serde_json::to_string_pretty(&summary).expect("plain values with string keys");
     json + "\n"

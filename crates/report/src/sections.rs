@@ -3,7 +3,9 @@
 
 use minijinja::{Value, context};
 use prony_base::counted;
-use prony_record::{Cell, Fact, NotRun, Plan, PlannedSubject, Repository, Source, Trial};
+use prony_record::{
+    Cell, Environment, Fact, NotRun, Plan, PlannedSubject, Repository, Source, Trial,
+};
 use prony_stats::{median, sorted};
 
 use crate::Run;
@@ -24,7 +26,7 @@ use crate::table::{Column, Entry, Table};
 use crate::templates::paragraphs;
 
 /// What cores are for, and which these are.
-fn by_role<'a>(plan: &'a Plan, kinds: &Kinds) -> [(&'static str, &'a [u32]); 3] {
+fn by_role<'a>(plan: &'a Plan, kinds: &Kinds) -> Vec<(&'static str, &'a [u32])> {
     let own = match plan.backings.is_empty() && plan.fronts.is_empty() {
         true => "cores of the subject",
         false => "cores of the subject and what is around it",
@@ -35,14 +37,18 @@ fn by_role<'a>(plan: &'a Plan, kinds: &Kinds) -> [(&'static str, &'a [u32]); 3] 
         _ => "cores of generator and peer",
     };
     let cores = &plan.cores;
-    [
-        (own, &cores.subject),
-        (other, &cores.generator),
-        ("cores of the sampler", &cores.lab),
-    ]
+    let mut roles = vec![(own, &*cores.subject)];
+    if !kinds.only_programs() {
+        roles.push((other, &cores.generator));
+    }
+    if !cores.lab.is_empty() {
+        roles.push(("cores of the sampler", &cores.lab));
+    }
+    roles
 }
 
-fn fact(name: &str, value: String) -> Fact {
+/// A fact of a document.
+pub fn fact(name: &str, value: String) -> Fact {
     let name = name.to_owned();
     Fact { name, value }
 }
@@ -55,52 +61,52 @@ fn known(number: u64, text: impl FnOnce() -> String) -> String {
     }
 }
 
-/// The machine and the software, what is not known left out.
-pub fn environment(run: &Run) -> Vec<Fact> {
-    let (e, plan) = (&run.environment, &run.plan);
-    let kinds = Kinds::of(plan);
-    // Programs are sent nothing.
-    let network = !kinds.only_programs();
-    let roles = by_role(plan, &kinds).into_iter();
-    let roles = roles.filter(|(role, list)| match *role {
-        "cores of the sampler" => !list.is_empty(),
-        "cores of generator and peer" => network,
-        _ => true,
-    });
-    let mut facts = vec![
-        fact("processor", e.cpu_model.clone()),
-        fact(
-            "processors",
-            match e.threads_per_core {
-                0 | 1 => known(e.cpus.into(), || e.cpus.to_string()),
-                threads => format!("{}, {threads} threads a core", e.cpus),
-            },
-        ),
-    ];
-    facts.extend(roles.map(|(role, list)| fact(role, cores(list))));
-    let memory = || numbers::bytes(e.memory_bytes as f64);
-    let started = || numbers::moment(e.started_unix_ms);
+/// The machine and what runs on it.
+pub fn machine(e: &Environment) -> [Fact; 7] {
+    let processors = match e.threads_per_core {
+        0 | 1 => known(e.cpus.into(), || e.cpus.to_string()),
+        threads => format!("{}, {threads} threads a core", e.cpus),
+    };
     let version = match e.prony_commit.as_str() {
         "" => e.prony_version.clone(),
         commit => format!("{} ({commit})", e.prony_version),
     };
-    facts.extend([
-        fact("memory", known(e.memory_bytes, memory)),
+    let memory = known(e.memory_bytes, || numbers::bytes(e.memory_bytes as f64));
+    [
+        fact("processor", e.cpu_model.clone()),
+        fact("processors", processors),
+        fact("memory", memory),
         fact("kernel", e.kernel.clone()),
         fact("distribution", e.distribution.clone()),
         fact("virtualisation", e.virtualisation.clone()),
-        fact("connections", cap(plan)),
         fact("prony", version),
-    ]);
+    ]
+}
+
+/// The tools and their versions.
+pub fn tools(e: &Environment) -> impl Iterator<Item = Fact> {
+    let tools = e.software.iter();
+    tools.map(|tool| fact(&tool.name, tool.version.clone()))
+}
+
+/// The machine and the software, what is not known left out.
+pub fn environment(run: &Run) -> Vec<Fact> {
+    let (e, plan) = (&run.environment, &run.plan);
+    let kinds = Kinds::of(plan);
+    let roles = by_role(plan, &kinds).into_iter();
+    let roles = roles.map(|(role, list)| fact(role, cores(list)));
+    let mut facts: Vec<Fact> = machine(e).into_iter().chain(roles).collect();
+    facts.push(fact("connections", cap(plan)));
     if kinds.servers {
         facts.push(fact("generator's driver", e.driver.clone()));
     }
+    let started = || numbers::moment(e.started_unix_ms);
     facts.push(fact("started", known(e.started_unix_ms, started)));
     facts.push(fact("CPU time of the sampler", sampler(&run.trials)));
-    let settings = settings(&e.facts).into_iter();
-    facts.extend(settings.filter(|fact| network || !fact.name.starts_with("net.")));
-    let tools = e.software.iter();
-    facts.extend(tools.map(|tool| fact(&tool.name, tool.version.clone())));
+    // Programs are sent nothing.
+    let told = |fact: &Fact| !kinds.only_programs() || !fact.name.starts_with("net.");
+    facts.extend(settings(&e.facts).into_iter().filter(told));
+    facts.extend(tools(e));
     facts.retain(|fact| !fact.value.is_empty());
     facts
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::Run;
 use crate::answer::{self, Answer, chart};
 use crate::cells;
-use crate::claims;
+use crate::claims::{self, Resolution};
 use crate::clients::{
     self,
     steps::{Step, steps},
@@ -49,9 +49,7 @@ pub struct View {
     pub why: Option<Why>,
     /// The machine.
     pub environment: Vec<Fact>,
-    /// What was not run.
-    pub not_run: Vec<NotRun>,
-    /// The same as a section; `None` where all was.
+    /// What was not run; `None` where all was.
     pub not_run_part: Option<Part>,
     /// Sections on how it was measured, which stand in the appendix.
     pub about: Vec<Part>,
@@ -63,24 +61,41 @@ pub struct View {
     pub version: String,
 }
 
-/// The figures and findings of a run, and the document that they make.
+/// The figures and findings of a run, as `summary.json` has them, and the document that they make.
+#[derive(Serialize)]
 pub struct ComputedRun {
-    /// Findings by cell.
-    pub findings: Vec<Finding>,
+    /// What it could have told, by workload.
+    pub resolutions: Vec<Resolution>,
     /// Figures by cell.
     pub cells: Vec<CellFigures>,
     /// Figures of several cells of programs; `None` where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub programs: Option<Across>,
-    /// What more connections and threads bring clients; `None` where there are none.
-    pub steps: Option<Vec<Step>>,
+    /// Figures of several cells of clients; `None` where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clients: Option<ClientSteps>,
     /// wrk beside Prony's generator.
     pub cross_checks: Vec<CrossCheck>,
     /// Claims of published documents.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<Judged>,
+    /// Findings by cell.
+    pub findings: Vec<Finding>,
     /// What came of what is required.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub required: Vec<CellRequirement>,
+    /// What was not run.
+    pub not_run: Vec<NotRun>,
     /// The document.
+    #[serde(skip)]
     pub view: View,
+}
+
+/// What more connections and threads bring clients.
+#[derive(Serialize)]
+pub struct ClientSteps {
+    /// From each to the next.
+    pub steps: Vec<Step>,
 }
 
 /// Computes everything from the records.
@@ -91,13 +106,12 @@ pub fn compute(run: &Run) -> ComputedRun {
     let findings = findings(&records);
     let mut cells = cells::cells(run, &records, &findings);
     let cross_checks = cells::cross_checks(run, &records);
-    let mut across = programs::any(&run.plan).then(|| across(run, &records, &cells));
-    let mut steps = Kinds::of(&run.plan)
-        .clients
-        .then(|| steps(run, &records, &cells));
-    claims::settle(&mut cells, across.as_mut(), steps.as_deref_mut());
-    let told = steps.as_deref().unwrap_or_default();
-    let published = published::judged(run, &records, &cells, across.as_ref());
+    let mut programs = programs::any(&run.plan).then(|| across(run, &records, &cells));
+    let is_of_clients = Kinds::of(&run.plan).clients;
+    let mut steps = is_of_clients.then(|| steps(run, &records, &cells));
+    claims::settle(&mut cells, programs.as_mut(), steps.as_deref_mut());
+    let clients = steps.map(|steps| ClientSteps { steps });
+    let published = published::judged(run, &records, &cells, programs.as_ref());
     let notes = Notes::new(&findings, |cell| records.trials(cell).len());
     let mut answer = answer::answer(run, &cells);
     let required = required::planned(run);
@@ -106,36 +120,38 @@ pub fn compute(run: &Run) -> ComputedRun {
     let charts = charts.map(|(at, of)| chart::picture(of, &format!("answer-{}", at + 1)));
     let environment = sections::environment(run);
     let not_run = sections::not_run(run, &cells);
+    let told = clients.as_ref().map_or(&[][..], |of| &of.steps);
+    let mut parts = parts(run, &cells, programs.as_ref(), told, &notes);
+    parts.extend(published::part(&published));
+    let about = cross_check(&cross_checks).into_iter();
     let view = View {
-        title: or(&run.plan.title, "Untitled experiment"),
+        title: match run.plan.title.trim() {
+            "" => "Untitled experiment".to_owned(),
+            _ => run.plan.title.0.clone(),
+        },
         question: run.plan.question.0.clone(),
         charts: charts.collect(),
         answer,
         verdict: verdict(&findings),
-        parts: parts(run, &cells, across.as_ref(), told, &notes)
-            .into_iter()
-            .chain(published::part(&published))
-            .collect(),
+        parts,
         why,
-        about: cross_check(&cross_checks)
-            .into_iter()
-            .chain(sections::about(run, &environment))
-            .collect(),
+        about: about.chain(sections::about(run, &environment)).collect(),
         environment,
         not_run_part: sections::not_run_part(&not_run),
-        not_run,
         notes: notes.notes,
         limits: sections::limits(run, &cells),
         version: run.environment.prony_version.clone(),
     };
     ComputedRun {
-        findings,
+        resolutions: claims::resolutions(&run.plan, &cells),
         cells,
-        programs: across,
-        steps,
+        programs,
+        clients,
         cross_checks,
         published,
+        findings,
         required,
+        not_run,
         view,
     }
 }
@@ -158,15 +174,6 @@ fn parts(
     parts.extend(rows::parts(run, cells, notes));
     parts.extend(clients::parts(run, cells, steps, notes));
     parts
-}
-
-fn or(text: &str, otherwise: &str) -> String {
-    if text.trim().is_empty() {
-        otherwise
-    } else {
-        text
-    }
-    .to_owned()
 }
 
 /// wrk beside Prony's generator; `None` where it measured nothing.

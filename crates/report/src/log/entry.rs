@@ -227,7 +227,7 @@ impl Entry {
         let planned: usize = run.plan.order.iter().map(Vec::len).sum();
         let done = run.plan.cells.iter();
         let done: usize = done.map(|cell| records.trials(&cell.id).len()).sum();
-        let not_run = computed.view.not_run.iter();
+        let not_run = computed.not_run.iter();
         let not_run = not_run.map(|not| (not.what.clone(), not.reason.clone(), not.remedy.clone()));
         let failed = |cell: &CellFigures| !cell.trials.failed.is_empty();
         Entry {
