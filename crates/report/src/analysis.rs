@@ -36,42 +36,28 @@ pub fn page(text: &str) -> String {
     let mut written = String::with_capacity(text.len() * 2);
     // Links do not nest, so that the next end of one is that of the last beginning.
     let mut in_followed = false;
-    let shown = Parser::new_ext(&text, options).filter(|event| match event {
-        Event::Start(Tag::Link { dest_url, .. }) => {
-            in_followed = SCHEMES.iter().any(|scheme| dest_url.starts_with(scheme));
-            in_followed
-        }
-        Event::End(TagEnd::Link) => in_followed,
-        _ => true,
+    let kept = Parser::new_ext(&text, options).filter_map(|mut event| {
+        let is_kept = match &mut event {
+            Event::Html(_) | Event::InlineHtml(_) => false,
+            Event::Start(Tag::HtmlBlock) | Event::End(TagEnd::HtmlBlock) => false,
+            // What the alternative text says remains.
+            Event::Start(Tag::Image { .. }) | Event::End(TagEnd::Image) => false,
+            Event::Start(Tag::Link { dest_url, .. }) => {
+                in_followed = SCHEMES.iter().any(|scheme| dest_url.starts_with(scheme));
+                in_followed
+            }
+            Event::End(TagEnd::Link) => in_followed,
+            // Its section has a heading of the second level.
+            Event::Start(Tag::Heading { level, .. }) | Event::End(TagEnd::Heading(level)) => {
+                *level = HeadingLevel::H3.max(*level);
+                true
+            }
+            _ => true,
+        };
+        is_kept.then_some(event)
     });
-    html::push_html(&mut written, shown.filter_map(kept));
+    html::push_html(&mut written, kept);
     written
-}
-
-/// What the page has of an event that is not a link.
-fn kept(event: Event<'_>) -> Option<Event<'_>> {
-    match event {
-        Event::Html(_) | Event::InlineHtml(_) => None,
-        Event::Start(Tag::HtmlBlock) | Event::End(TagEnd::HtmlBlock) => None,
-        // What the alternative text says remains.
-        Event::Start(Tag::Image { .. }) | Event::End(TagEnd::Image) => None,
-        Event::Start(Tag::Heading { level, .. }) => Some(Event::Start(Tag::Heading {
-            level: below(level),
-            id: None,
-            classes: Vec::new(),
-            attrs: Vec::new(),
-        })),
-        Event::End(TagEnd::Heading(level)) => Some(Event::End(TagEnd::Heading(below(level)))),
-        event => Some(event),
-    }
-}
-
-/// Its section has a heading of the second level.
-fn below(level: HeadingLevel) -> HeadingLevel {
-    match level {
-        HeadingLevel::H1 | HeadingLevel::H2 => HeadingLevel::H3,
-        level => level,
-    }
 }
 
 #[cfg(test)]

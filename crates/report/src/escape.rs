@@ -9,7 +9,8 @@ use prony_base::untrusted::steers;
 const MARKDOWN: &str = "markdown";
 
 /// Makes every template of `environment` escape what it prints: Markdown in `*.md`, nothing in `*.txt`, which is escaped where it is shown, else
-/// HTML (which SVG shares). Only what this crate marks as safe goes through as it is. `code` and `block` make Markdown's code of texts.
+/// HTML (which SVG shares). Only what this crate marks as safe goes through as it is. `code` and `block` make Markdown's code of texts,
+/// and `paragraphs` its paragraphs.
 pub fn install(environment: &mut Environment<'_>) {
     environment.set_auto_escape_callback(|name| match name.rsplit_once('.') {
         Some((_, "md")) => AutoEscape::Custom(MARKDOWN.into()),
@@ -19,6 +20,10 @@ pub fn install(environment: &mut Environment<'_>) {
     environment.set_formatter(write_value);
     let safe = Value::from_safe_string;
     environment.add_filter("code", move |text: &str| safe(markdown_code(text)));
+    environment.add_filter("paragraphs", move |lines: Vec<String>| {
+        let lines = lines.iter().map(|line| markdown(line) + "\n\n");
+        safe(lines.collect())
+    });
     environment.add_filter("block", move |lines: Vec<String>, indent: &str| {
         safe(markdown_block(lines.iter().map(String::as_str), indent))
     });

@@ -15,15 +15,14 @@ use crate::answer::{
 };
 use crate::escape::{self, markdown};
 use crate::figures::measured;
-use crate::grid::Grid;
 use crate::groups::groups;
 use crate::lists::most;
 use crate::notes::Note;
-use crate::part::{Captioned, Part, column, plain};
+use crate::part::{Captioned, Part, plain};
 use crate::plots::{Picture, Plot, picture};
 use crate::programs;
 use crate::site::outline;
-use crate::table::{Entry, Table};
+use crate::table::Table;
 use crate::templates::{fill, safe, svg, templates};
 use crate::view::{self, ComputedRun, View};
 use crate::why::{Profile, Why};
@@ -115,6 +114,8 @@ fn page(view: &View, analysis: &str) -> String {
         "page.html",
         context! {
             v => Value::from(Serde(&view)),
+            title => &view.title,
+            generator => format!("prony {}", view.version),
             own_answer => safe(analysis::page(own_answer)),
             analysis => safe(analysis::page(analysis)),
             charts, drawn, flames, style,
@@ -209,7 +210,7 @@ fn appendix(view: &View) -> String {
         document => safe(layout::DOCUMENT),
         rankings => more.collect::<Vec<_>>(),
         parts => parts.collect::<Vec<_>>(),
-        codes => safe(crate::markdown::table(&codes(&view.notes))),
+        codes => safe(codes(&view.notes)),
     };
     fill(&templates(), "appendix.md", values)
 }
@@ -312,23 +313,19 @@ pub fn drawn(view: &View) -> impl Iterator<Item = (String, String, String)> {
 }
 
 /// The findings by their notes.
-fn codes(notes: &[Note]) -> Table {
-    let head = |title: &str| column(title, "", false);
-    Grid::new()
-        .head(head("note"), |note: &Note| Entry {
-            marks: vec![note.number],
-            ..Entry::default()
-        })
-        .head(head("code"), |note| Entry::text(note.code.as_str()))
-        .head(head("finding"), |note| Entry::text(note.title))
-        .head(head("severity"), |note| {
-            Entry::text(view::severity_word(note.severity))
-        })
-        .head(head("cells"), |note| {
-            let cells = note.seen.iter().map(|seen| seen.cells.len());
-            Entry::text(cells.sum::<usize>().to_string())
-        })
-        .rows(notes)
+fn codes(notes: &[Note]) -> String {
+    let row = |note: &Note| {
+        let cells = note.seen.iter().map(|seen| seen.cells.len());
+        vec![
+            format!("[^{}]", note.number),
+            note.code.to_string(),
+            note.title.to_owned(),
+            view::severity_word(note.severity).to_owned(),
+            cells.sum::<usize>().to_string(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = notes.iter().map(row).collect();
+    crate::markdown::words(&["note", "code", "finding", "severity", "cells"], &rows)
 }
 
 fn summary(run: &Run, computed: &ComputedRun) -> String {

@@ -11,8 +11,7 @@ use prony_stats::{median, sorted};
 use crate::Run;
 use crate::claims;
 use crate::clients;
-use crate::figures::CellFigures;
-use crate::grid::Grid;
+use crate::figures::{CellFigures, CrossCheck};
 use crate::kinds::Kinds;
 use crate::lists::push_under;
 use crate::numbers;
@@ -22,7 +21,7 @@ use crate::programs;
 use crate::rows;
 use crate::search;
 use crate::settings::THREADS;
-use crate::table::{Column, Entry, Table};
+use crate::table::{Column, Table};
 use crate::templates::paragraphs;
 
 /// What cores are for, and which these are.
@@ -162,17 +161,14 @@ fn cores(cores: &[u32]) -> String {
 
 fn cap(plan: &Plan) -> String {
     let cap = &plan.connection_cap;
-    if cap.connections_max == 0 {
-        return String::new();
-    }
-    let most = numbers::count(u64::from(cap.connections_max));
-    if cap.limited_by.is_empty() {
-        return format!("at most {most} in every cell");
-    }
-    format!(
-        "at most {most} in every cell, limited by {}",
-        cap.limited_by
-    )
+    let by = match cap.limited_by.as_str() {
+        "" => String::new(),
+        by => format!(", limited by {by}"),
+    };
+    let most = u64::from(cap.connections_max);
+    known(most, || {
+        format!("at most {} in every cell{by}", numbers::count(most))
+    })
 }
 
 /// How it was measured, in some paragraphs, and how the plan came about.
@@ -282,52 +278,69 @@ fn code(title: &str) -> Column {
     }
 }
 
-/// A section with one table.
-pub fn section(id: &str, title: &str, before: Vec<String>, table: Table) -> Part {
-    Part {
-        id: id.to_owned(),
+/// A section with one table; `None` where that has no rows.
+fn section(title: &str, table: Table) -> Option<Part> {
+    (!table.rows.is_empty()).then(|| Part {
+        id: title.to_lowercase().replace(' ', "-"),
         title: title.to_owned(),
-        before,
         tables: vec![plain(table)],
         ..Part::default()
-    }
+    })
 }
 
 /// What was not run as a section; `None` where all was.
 pub fn not_run_part(rows: &[NotRun]) -> Option<Part> {
-    let table = Grid::new()
-        .head(words("what"), |not: &NotRun| Entry::text(&*not.what))
-        .head(words("why"), |not| Entry::text(&*not.reason))
-        .head(code("what would change it"), |not| {
-            Entry::text(&*not.remedy)
-        })
-        .rows(rows);
-    (!rows.is_empty()).then(|| section("not-run", "What was not run", Vec::new(), table))
+    let columns = [words("what"), words("why"), code("what would change it")];
+    let rows = rows.iter();
+    let rows = rows.map(|of| [&of.what, &of.reason, &of.remedy].map(String::clone));
+    section("What was not run", Table::of_words(columns, rows))
 }
 
-/// Facts as a section.
-pub fn facts_part(id: &str, title: &str, facts: &[Fact], value: Column) -> Part {
-    let table = Grid::new()
-        .head(words(""), |fact: &Fact| Entry::text(&*fact.name))
-        .head(value, |fact| Entry::text(&*fact.value))
-        .rows(facts);
-    section(id, title, Vec::new(), table)
+/// Facts as a table.
+fn of_facts(facts: &[Fact], value: Column) -> Table {
+    let rows = facts.iter();
+    let rows = rows.map(|fact| [&fact.name, &fact.value].map(String::clone));
+    Table::of_words([words(""), value], rows)
 }
 
-/// Machine, method, subjects, and how to do it again.
-pub fn about(run: &Run, environment: &[Fact]) -> Vec<Part> {
+const BY_WRK: &str = "The same cell and block, driven by wrk: where the subject is the limit, both generators should find the same rate. \
+    wrk's trials are in no other figure.";
+
+/// wrk beside Prony's generator.
+fn cross_check(checks: &[CrossCheck]) -> Option<Part> {
+    let number = |title: &str| column(title, "", true);
+    let columns = [
+        words("cell"),
+        number("block"),
+        number("prony, requests/s"),
+        number("wrk, requests/s"),
+        number("prony / wrk"),
+    ];
+    let row = |of: &CrossCheck| {
+        let block = of.block.saturating_add(1).to_string();
+        let [prony, wrk] = [of.prony_per_s, of.wrk_per_s].map(numbers::rate);
+        [of.cell.clone(), block, prony, wrk, numbers::ratio(of.ratio)]
+    };
+    let table = Table::of_words(columns, checks.iter().map(row));
+    let part = section("Cross-check with wrk", table)?;
+    let before = vec![BY_WRK.to_owned()];
+    Some(Part { before, ..part })
+}
+
+/// Cross-check, machine, method, subjects, and how to do it again.
+pub fn about(run: &Run, environment: &[Fact], checks: &[CrossCheck]) -> Vec<Part> {
     let method = Part {
         id: "method".to_owned(),
         title: "Method".to_owned(),
         before: method(run),
         ..Part::default()
     };
-    let machine = facts_part("machine", "Machine", environment, words(""));
     let parts = [
-        Some(machine),
+        cross_check(checks),
+        section("Machine", of_facts(environment, words(""))),
         Some(method),
         subjects(&run.plan),
-        Some(repeat(run)),
+        repeat(run),
     ];
     parts.into_iter().flatten().collect()
 }
@@ -341,34 +354,39 @@ fn digits(hash: &str) -> String {
 
 /// The subjects and what stands around them, in the plan's order; `None` where there are none.
 fn subjects(plan: &Plan) -> Option<Part> {
-    type Row<'p> = (&'static str, &'p PlannedSubject);
     let all = [
         ("", &plan.subjects),
         ("peer", &plan.peers),
         ("backing service", &plan.backings),
         ("proxy in front", &plan.fronts),
     ];
-    let all = all
-        .into_iter()
-        .flat_map(|(role, list)| list.iter().map(move |of| (role, of)));
-    let all: Vec<Row<'_>> = all.collect();
-    let table = Grid::new()
-        .head(words("subject"), |(_, of): Row<'_>| Entry::text(&*of.id))
-        .head(words("what it is"), |(role, of)| {
-            Entry::text(match (role, of.summary.as_str()) {
-                ("", summary) => summary.to_owned(),
-                (role, "") => role.to_owned(),
-                (role, summary) => format!("{role}: {summary}"),
-            })
-        })
-        .head(words("version"), |(_, of)| Entry::text(&*of.version))
-        .head(words("threads"), |(role, of)| {
-            Entry::text(threads(plan, role, of))
-        })
-        .head(code("source"), |(_, of)| Entry::text(source(of)))
-        .head(code("build"), |(_, of)| Entry::text(digits(&of.build_key)))
-        .rows(all.iter().copied());
-    (!all.is_empty()).then(|| section("subjects", "Subjects", Vec::new(), table))
+    let columns = [
+        words("subject"),
+        words("what it is"),
+        words("version"),
+        words("threads"),
+        code("source"),
+        code("build"),
+    ];
+    let row = |role: &str, of: &PlannedSubject| {
+        let summary = match (role, of.summary.as_str()) {
+            ("", summary) => summary.to_owned(),
+            (role, "") => role.to_owned(),
+            (role, summary) => format!("{role}: {summary}"),
+        };
+        let (id, version, build) = (of.id.clone(), of.version.clone(), digits(&of.build_key));
+        [
+            id,
+            summary,
+            version,
+            threads(plan, role, of),
+            source(of),
+            build,
+        ]
+    };
+    let all = all.into_iter();
+    let rows = all.flat_map(|(role, list)| list.iter().map(move |of| row(role, of)));
+    section("Subjects", Table::of_words(columns, rows))
 }
 
 /// How many threads it was told to use.
@@ -455,7 +473,7 @@ pub fn command(plan: &Plan) -> String {
 }
 
 /// How to do it again, and what must be the same for it to be the same run.
-fn repeat(run: &Run) -> Part {
+fn repeat(run: &Run) -> Option<Part> {
     let plan = &run.plan;
     let hash = match plan.experiment_sha256.as_str() {
         "" => String::new(),
@@ -468,11 +486,11 @@ fn repeat(run: &Run) -> Part {
         fact("seed", plan.seed.to_string()),
     ];
     facts.retain(|fact| !fact.value.is_empty());
-    Part {
+    Some(Part {
         request: command(plan),
         after: vec![AGAIN.to_owned()],
-        ..facts_part("repeat", "To repeat it", &facts, code(""))
-    }
+        ..section("To repeat it", of_facts(&facts, code("")))?
+    })
 }
 
 const AGAIN: &str = "All of this was made from the records in this folder: prony report on the folder gives the same bytes again.";

@@ -29,6 +29,7 @@ pub fn templates() -> Environment<'static> {
         ("method.txt", include_str!("templates/method.txt")),
         ("limits.txt", include_str!("templates/limits.txt")),
         ("page.html", include_str!("templates/page.html")),
+        ("head.html", include_str!("templates/head.html")),
         ("site.html", include_str!("templates/site.html")),
         ("load.html", include_str!("templates/load.html")),
         ("plot.svg", include_str!("templates/plot.svg")),

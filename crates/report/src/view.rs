@@ -13,11 +13,9 @@ use crate::clients::{
     steps::{Step, steps},
 };
 use crate::figures::{CellFigures, CrossCheck};
-use crate::grid::Grid;
 use crate::kinds::Kinds;
 use crate::notes::{Note, Notes};
-use crate::numbers;
-use crate::part::{Part, column};
+use crate::part::Part;
 use crate::plots::Picture;
 use crate::programs;
 use crate::programs::across::{Across, across};
@@ -27,7 +25,6 @@ use crate::rows;
 use crate::search;
 use crate::sections;
 use crate::servers;
-use crate::table::Entry;
 use crate::why::{self, Why};
 
 /// Everything that a document says.
@@ -121,9 +118,16 @@ pub fn compute(run: &Run) -> ComputedRun {
     let environment = sections::environment(run);
     let not_run = sections::not_run(run, &cells);
     let told = clients.as_ref().map_or(&[][..], |of| &of.steps);
-    let mut parts = parts(run, &cells, programs.as_ref(), told, &notes);
-    parts.extend(published::part(&published));
-    let about = cross_check(&cross_checks).into_iter();
+    let of_programs = programs.iter();
+    let of_programs = of_programs.flat_map(|of| programs::parts(run, &cells, of, &notes));
+    let parts = [
+        servers::parts(run, &cells, &notes),
+        of_programs.collect(),
+        search::parts(run, &cells, &notes),
+        rows::parts(run, &cells, &notes),
+        clients::parts(run, &cells, told, &notes),
+        published::part(&published).into_iter().collect(),
+    ];
     let view = View {
         title: match run.plan.title.trim() {
             "" => "Untitled experiment".to_owned(),
@@ -133,9 +137,9 @@ pub fn compute(run: &Run) -> ComputedRun {
         charts: charts.collect(),
         answer,
         verdict: verdict(&findings),
-        parts,
+        parts: parts.into_iter().flatten().collect(),
         why,
-        about: about.chain(sections::about(run, &environment)).collect(),
+        about: sections::about(run, &environment, &cross_checks),
         environment,
         not_run_part: sections::not_run_part(&not_run),
         notes: notes.notes,
@@ -155,57 +159,6 @@ pub fn compute(run: &Run) -> ComputedRun {
         view,
     }
 }
-
-/// The sections of each kind of work.
-fn parts(
-    run: &Run,
-    cells: &[CellFigures],
-    across: Option<&Across>,
-    steps: &[Step],
-    notes: &Notes,
-) -> Vec<Part> {
-    let mut parts = servers::parts(run, cells, notes);
-    parts.extend(
-        across
-            .into_iter()
-            .flat_map(|of| programs::parts(run, cells, of, notes)),
-    );
-    parts.extend(search::parts(run, cells, notes));
-    parts.extend(rows::parts(run, cells, notes));
-    parts.extend(clients::parts(run, cells, steps, notes));
-    parts
-}
-
-/// wrk beside Prony's generator; `None` where it measured nothing.
-fn cross_check(checks: &[CrossCheck]) -> Option<Part> {
-    let head = |title: &str| column(title, "", true);
-    let mut table = Grid::new()
-        .head(column("cell", "", false), |check: &CrossCheck| {
-            Entry::text(&*check.cell)
-        })
-        .head(head("block"), |check| {
-            Entry::text(check.block.saturating_add(1).to_string())
-        })
-        .head(head("prony, requests/s"), |check| {
-            Entry::text(numbers::rate(check.prony_per_s))
-        })
-        .head(head("wrk, requests/s"), |check| {
-            Entry::text(numbers::rate(check.wrk_per_s))
-        })
-        .head(head("prony / wrk"), |check| {
-            Entry::text(numbers::ratio(check.ratio))
-        })
-        .rows(checks);
-    for (row, check) in table.rows.iter_mut().zip(checks) {
-        row.cell.clone_from(&check.cell);
-    }
-    let before = vec![BY_WRK.to_owned()];
-    let id = "cross-check";
-    (!checks.is_empty()).then(|| sections::section(id, "Cross-check with wrk", before, table))
-}
-
-const BY_WRK: &str = "The same cell and block, driven by wrk: where the subject is the limit, both generators should find the same rate. \
-    wrk's trials are in no other figure.";
 
 /// The word for a severity.
 pub fn severity_word(severity: Severity) -> &'static str {

@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::escape;
 use crate::numbers::{self, FigureUnit};
+use crate::words::few;
 
 /// Short names, and what they stand for in a cell.
 const SHORT: [(&str, &str); 16] = [
@@ -174,18 +175,11 @@ impl Query {
             [cell] => Ok(cell),
             [] => other("no cell has all of this"),
             _ => {
-                const SHOWN_MAX: usize = 6;
                 let names = left.iter().filter_map(|cell| cell["cell"].as_str());
                 let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
-                let more = names.len().saturating_sub(SHOWN_MAX);
-                let shown = names[..names.len().min(SHOWN_MAX)].join(", ");
-                let more = match more {
-                    0 => String::new(),
-                    more => format!(" and {more} more"),
-                };
+                let (count, names) = (left.len(), few(&names));
                 other(format!(
-                    "{} cells are meant; say which, as in cell=\"…\": {shown}{more}",
-                    left.len()
+                    "{count} cells are meant; say which, as in cell=\"…\": {names}"
                 ))
             }
         }
@@ -290,22 +284,16 @@ fn resolution(summary: &Value, query: &Query) -> Result<String, Wrong> {
         return other("this summary.json has no resolution: `prony report` writes it anew");
     };
     let told = all.iter().filter(|of| of["detectable"].is_number());
-    let told: Vec<&Value> = told.collect();
     let own = query.keys.iter().find(|(key, _)| key == "workload");
     let name = query.cell.as_ref().or(own.map(|(_, value)| value));
-    let names = || told.iter().filter_map(|of| of["workload"].as_str());
-    let found = match name {
-        Some(name) => match told.iter().find(|of| of["workload"] == **name) {
-            Some(found) => *found,
-            None => return unknown(name, "workload", names()),
-        },
-        None => match told[..] {
-            [one] => one,
-            [] => return other("this run can tell no difference"),
-            _ => return unknown("", "workload", names()),
-        },
-    };
-    shown(&found["detectable"], "detectable", query, "")
+    let is_meant = |of: &&Value| name.is_none_or(|name| of["workload"] == **name);
+    let meant: Vec<&Value> = told.clone().filter(is_meant).collect();
+    let names: Vec<&str> = told.filter_map(|of| of["workload"].as_str()).collect();
+    match meant[..] {
+        [one] => shown(&one["detectable"], "detectable", query, ""),
+        _ if names.is_empty() => other("this run can tell no difference"),
+        _ => unknown(name.map_or("", |name| name), "workload", names),
+    }
 }
 
 /// A value as documents write it. A ratio that is not claimed says so wherever it does not show its interval.

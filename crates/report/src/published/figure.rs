@@ -23,7 +23,7 @@ pub enum Absence {
 }
 
 /// A metric of a cell, or its ratio to that of another one.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Answer {
     /// The subject.
     pub subject: String,
@@ -83,16 +83,7 @@ impl Answer {
             cell: asked.in_words(),
             over: asked.over.as_deref().map(Measurand::in_words),
             metric: asked.metric,
-            absent: None,
-            value: None,
-            low: None,
-            high: None,
-            spread: "",
-            blocks: 0,
-            handled: None,
-            bound: "",
-            unsettled: String::new(),
-            ratio: None,
+            ..Answer::default()
         };
         if asked.metric == CellMetric::Exponent {
             answer.take_exponent(from, asked);
@@ -150,9 +141,7 @@ impl Answer {
         let Some(figure) = found else {
             return Err(Absence::Unusable("it has no such figure".to_owned()));
         };
-        self.value = Some(figure.median);
-        (self.low, self.high) = (Some(figure.low), Some(figure.high));
-        (self.spread, self.blocks) = (figure.spread, figure.blocks);
+        self.put(figure);
         let program = own.figures.program.as_ref();
         self.handled = program.and_then(|of| Some((of.handled?, of.count)));
         self.bind([bound(&own, self.metric), None]);
@@ -169,11 +158,13 @@ impl Answer {
             same && asked.settings.iter().all(|pair| own(pair, &of.settings))
         });
         match (found.next(), found.next()) {
-            (Some(of), None) => {
-                self.value = Some(of.exponent);
-                (self.low, self.high) = (Some(of.low), Some(of.high));
-                (self.spread, self.blocks) = (of.spread, of.blocks);
-            }
+            (Some(of), None) => self.put(Figure {
+                median: of.exponent,
+                low: of.low,
+                high: of.high,
+                spread: of.spread,
+                blocks: of.blocks,
+            }),
             _ => self.absent = Some(not_run(from.run, asked)),
         }
     }
@@ -205,11 +196,20 @@ impl Answer {
     }
 
     fn show(&mut self) {
-        if let Some(ratio) = &self.ratio {
-            self.value = Some(ratio.ratio);
-            (self.low, self.high) = (Some(ratio.low), Some(ratio.high));
-            (self.spread, self.blocks) = (ratio.spread, ratio.blocks);
+        if let Some(of) = &self.ratio {
+            self.put(Figure {
+                median: of.ratio,
+                low: of.low,
+                high: of.high,
+                spread: of.spread,
+                blocks: of.blocks,
+            });
         }
+    }
+
+    fn put(&mut self, of: Figure) {
+        (self.value, self.low, self.high) = (Some(of.median), Some(of.low), Some(of.high));
+        (self.spread, self.blocks) = (of.spread, of.blocks);
     }
 
     /// Notes why nothing can be said of it, where the run does not allow it.

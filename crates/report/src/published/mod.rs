@@ -157,10 +157,7 @@ fn conclude(
     let is_second = original.is_some() || !claim.why_not.is_empty();
     if let Some(own) = ours.filter(|_| is_second) {
         let (own, _) = judged(own);
-        if matches!(
-            own,
-            ClaimOutcome::Held | ClaimOutcome::Contradicted | ClaimOutcome::Undecided
-        ) {
+        if own <= ClaimOutcome::Undecided {
             because.push_str(&format!("; of ours: {}", own.word()));
         }
     }
@@ -180,10 +177,8 @@ pub fn outcome(stated: Stated, answer: &Answer) -> (ClaimOutcome, String) {
             return (ClaimOutcome::NotComparable, reason);
         }
         (Stated::Words, _) | (_, None) => {
-            return (
-                ClaimOutcome::Undecided,
-                "nothing is stated that can be compared".to_owned(),
-            );
+            let reason = "nothing is stated that can be compared".to_owned();
+            return (ClaimOutcome::Undecided, reason);
         }
         (Stated::Higher, Some((low, high))) => (low > 1.0, high < 1.0),
         (Stated::Lower, Some((low, high))) => (high < 1.0, low > 1.0),
@@ -200,17 +195,12 @@ pub fn outcome(stated: Stated, answer: &Answer) -> (ClaimOutcome, String) {
         "count" => "what was counted",
         _ => "the interval",
     };
-    match (inside, outside) {
-        (true, _) => (ClaimOutcome::Held, format!("{what} lies in it")),
-        (_, true) => (
-            ClaimOutcome::Contradicted,
-            format!("{what} lies outside of it"),
-        ),
-        _ => (
-            ClaimOutcome::Undecided,
-            format!("{what} lies on both sides"),
-        ),
-    }
+    let (came_to, place) = match (inside, outside) {
+        (true, _) => (ClaimOutcome::Held, "in it"),
+        (_, true) => (ClaimOutcome::Contradicted, "outside of it"),
+        _ => (ClaimOutcome::Undecided, "on both sides"),
+    };
+    (came_to, format!("{what} lies {place}"))
 }
 
 /// Whether an interval lies in a range, and whether it lies outside of it.

@@ -214,6 +214,8 @@ fn metric(metric: CellMetric) -> String {
         CellMetric::Memory => "peak memory",
         CellMetric::InFlight => "requests in flight",
         CellMetric::Missed => "missed deadlines",
+        CellMetric::Longest => "longest run",
+        CellMetric::Shortest => "shortest run",
         CellMetric::Download => "time of a download",
         CellMetric::Pss => "memory (PSS)",
         other => other.name(),
