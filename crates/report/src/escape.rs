@@ -138,21 +138,16 @@ pub fn shortened(name: &str, chars: usize) -> String {
 
 /// With numbers tied to their units, so that no line breaks between them.
 pub fn tied(text: &str) -> String {
-    let mut tied = String::with_capacity(text.len());
-    let mut last = ' ';
-    let mut rest = text.chars().peekable();
-    while let Some(c) = rest.next() {
-        let unit = rest
-            .peek()
-            .is_some_and(|next| next.is_alphabetic() || *next == '%');
-        tied.push(if c == ' ' && last.is_ascii_digit() && unit {
-            '\u{a0}'
-        } else {
-            c
-        });
-        last = c;
-    }
-    tied
+    let chars: Vec<char> = text.chars().collect();
+    let is_unit = |c: &char| c.is_alphabetic() || *c == '%';
+    let tie = |(at, c): (usize, &char)| {
+        let behind_digit = at > 0 && chars[at - 1].is_ascii_digit();
+        match *c == ' ' && behind_digit && chars.get(at + 1).is_some_and(is_unit) {
+            true => '\u{a0}',
+            false => *c,
+        }
+    };
+    chars.iter().enumerate().map(tie).collect()
 }
 
 #[cfg(test)]

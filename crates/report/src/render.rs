@@ -25,7 +25,7 @@ use crate::site::outline;
 use crate::table::Table;
 use crate::templates::{fill, safe, svg, templates};
 use crate::view::{self, ComputedRun, View};
-use crate::why::{Profile, Why};
+use crate::why::Why;
 use crate::{Rendered, Run, analysis, clients, csv, rows, search};
 
 /// Renders a run. The same values give the same bytes.
@@ -58,29 +58,23 @@ fn answer_text(view: &View) -> String {
 /// equals. Empty where the plan has no cell; of programs alone, and of tables with rows, there is only
 /// [`Plot::Rate`], and of clients none of latencies.
 pub fn plot_svg(run: &Run, plot: Plot) -> String {
-    alone(run, plot).map_or_else(String::new, |(_, svg)| svg)
-}
-
-/// The same with its title; `None` where there is none.
-pub fn alone(run: &Run, plot: Plot) -> Option<(String, String)> {
     let cells = view::compute(run).cells;
     let groups = groups(&cells).into_iter();
     let groups = groups.map(|group| (group.cells(&cells), group));
-    let of = match most(groups, |(own, _)| measured(own)) {
+    let picture = match most(groups, |(own, _)| measured(own)) {
         Some((own, group)) => {
             let mut picture = picture(plot, "alone", &own);
             picture.title = format!("{}: {}, {}", picture.title, group.workload, group.size());
             Some(picture)
         }
         None => {
-            let rates = programs::rates(run, &cells).filter(|_| plot == Plot::Rate);
-            let of_rows = || rows::alone(run, &cells).filter(|_| plot == Plot::Rate);
-            let rates = rates.or_else(of_rows);
+            let rates = programs::rates(run, &cells).or_else(|| rows::alone(run, &cells));
+            let rates = rates.filter(|_| plot == Plot::Rate);
             let rates = rates.or_else(|| search::alone(run, &cells, plot));
             rates.or_else(|| clients::alone(run, &cells, plot))
         }
     };
-    of.map(|picture| (picture.title.clone(), svg(&templates(), &picture, true)))
+    picture.map_or_else(String::new, |of| svg(&templates(), &of, true))
 }
 
 fn page(view: &View, analysis: &str) -> String {
@@ -105,7 +99,8 @@ fn page(view: &View, analysis: &str) -> String {
         false => include_str!("templates/series.css"),
     };
     let style = safe(format!(
-        "{}{}{series}",
+        "{}{}{}{series}",
+        include_str!("templates/base.css"),
         include_str!("templates/page.css"),
         include_str!("templates/plot.css")
     ));
@@ -142,12 +137,8 @@ fn document(view: &View, analysis: &str) -> String {
             (false, false) if is_listed(Table::has_more) => "More columns",
             _ => "",
         };
-        section(
-            part,
-            &part.pictures[..part.pictures.len().min(SHOWN_MAX)],
-            tables,
-            wider,
-        )
+        let shown = part.pictures.len().min(SHOWN_MAX);
+        section(part, &part.pictures[..shown], tables, wider)
     };
     let rankings = view.answer.rankings.iter().zip(&view.charts);
     let threads = view.why.iter().filter_map(|why| why.threads.as_ref());
@@ -163,7 +154,6 @@ fn document(view: &View, analysis: &str) -> String {
         rankings => rankings.map(|(of, chart)| ranking(of, Some(chart))).collect::<Vec<_>>(),
         parts => view.parts.iter().map(brief).collect::<Vec<_>>(),
         not_run => view.not_run_part.iter().map(brief).collect::<Vec<_>>(),
-        flames => view.why.as_ref().map_or_else(Vec::new, flame_links),
         threads => threads.flat_map(in_brief).collect::<Vec<_>>(),
         appendix => safe(layout::APPENDIX),
     };
@@ -176,21 +166,23 @@ fn document(view: &View, analysis: &str) -> String {
 
 /// All that the document leaves out.
 fn appendix(view: &View) -> String {
-    let all = |part: &Part, skipped: usize, is_shown: fn(&Table) -> bool| {
+    let part = |part: &Part, pictures: &[Picture], is_shown: fn(&Table) -> bool| {
         let tables = part.tables.iter().filter(|t| is_shown(&t.table));
-        let tables: Vec<Value> = tables.map(|t| captioned(t, &t.table, false)).collect();
-        let pictures = part.pictures.get(skipped..).unwrap_or_default();
-        let is_empty = tables.is_empty() && pictures.is_empty() && skipped > 0;
-        (!is_empty).then(|| section(part, pictures, tables, ""))
+        let tables = tables.map(|t| captioned(t, &t.table, false)).collect();
+        section(part, pictures, tables, "")
     };
-    let rest = |part: &Part| {
+    // What the document has of a part stands there alone.
+    let rest = |of: &Part| {
+        let pictures = of.pictures.get(SHOWN_MAX..).unwrap_or_default();
+        let tables = of.tables.clone();
+        let has_more = !pictures.is_empty() || tables.iter().any(|t| t.table.has_more());
+        let title = of.title.clone();
         let rest = Part {
-            before: Vec::new(),
-            after: Vec::new(),
-            request: String::new(),
-            ..part.clone()
+            title,
+            tables,
+            ..Part::default()
         };
-        all(&rest, SHOWN_MAX, Table::has_more)
+        has_more.then(|| part(&rest, pictures, Table::has_more))
     };
     let more = view.answer.more.iter().map(|of| ranking(of, None));
     let threads = view.why.iter().filter_map(|why| why.threads.as_ref());
@@ -199,12 +191,9 @@ fn appendix(view: &View) -> String {
         tables: vec![plain(of.table.clone())],
         ..Part::default()
     });
-    let whole = |part: &Part| all(part, 0, |_| true);
-    let about = view.about.iter().filter_map(whole);
-    let parts = view.parts.iter().filter_map(rest);
-    let parts = parts
-        .chain(threads.filter_map(|part| whole(&part)))
-        .chain(about);
+    let about = threads.chain(view.about.iter().cloned());
+    let about = about.map(|of| part(&of, &[], |_| true));
+    let parts = view.parts.iter().filter_map(rest).chain(about);
     let values = context! {
         v => Value::from(Serde(view)),
         document => safe(layout::DOCUMENT),
@@ -271,45 +260,24 @@ fn link(picture: &Picture, heading: &str) -> Value {
     safe(format!("![{alt}]({})", file_of(picture)))
 }
 
-/// The flame graph of each profile: shown, as a link, or nothing where there is none.
-fn flame_links(why: &Why) -> Vec<Value> {
-    let link = |profile: &Profile| {
-        let alt = markdown(&format!("Flame graph: {}", profile.cell));
-        safe(match (profile.file.as_str(), profile.shown) {
-            ("", _) => String::new(),
-            (file, true) => format!("![{alt}]({file})"),
-            (file, false) => format!("[Flame graph]({file})."),
-        })
-    };
-    why.profiles.iter().map(link).collect()
-}
-
 fn file_of(picture: &Picture) -> String {
     format!("{}/{}.svg", layout::PICTURES, picture.id)
 }
 
 /// Every picture of the document as a file of its own: its path in the run directory, and its text.
 fn pictures(view: &View) -> Vec<(String, String)> {
-    let of_parts = drawn(view).map(|(path, _, svg)| (path, svg));
-    let flames = view.why.iter().flat_map(Why::pictures);
-    of_parts.chain(flames).collect()
-}
-
-/// The pictures of figures: path, title and text.
-pub fn drawn(view: &View) -> impl Iterator<Item = (String, String, String)> {
     let environment = templates();
     let charts = view.charts.iter().zip(&view.answer.rankings);
     let charts = charts.map(|(picture, of)| (&of.metric, picture));
-    let of_parts = view
-        .parts
-        .iter()
-        .flat_map(|g| g.pictures.iter().map(|p| (&g.title, p)));
-    charts.chain(of_parts).map(move |(heading, picture)| {
+    let parts = view.parts.iter();
+    let of_parts = parts.flat_map(|part| part.pictures.iter().map(|p| (&part.title, p)));
+    let drawn = charts.chain(of_parts).map(|(heading, picture)| {
         let mut picture = picture.clone();
         picture.title = format!("{}: {heading}", picture.title);
-        let text = svg(&environment, &picture, true);
-        (file_of(&picture), picture.title, text)
-    })
+        (file_of(&picture), svg(&environment, &picture, true))
+    });
+    let flames = view.why.iter().flat_map(Why::pictures);
+    drawn.chain(flames).collect()
 }
 
 /// The findings by their notes.

@@ -59,7 +59,8 @@ pub fn load_page(page: &LoadPage) -> String {
     });
     let required: Vec<Value> = required.collect();
     let style = safe(format!(
-        "{}{}{}{}",
+        "{}{}{}{}{}",
+        include_str!("../templates/base.css"),
         include_str!("../templates/page.css"),
         include_str!("../templates/plot.css"),
         include_str!("../templates/series.css"),

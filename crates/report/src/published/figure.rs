@@ -1,7 +1,7 @@
 //! What a measurand came out as, and whether that can settle anything.
 
 use prony_findings::{Records, Verdict};
-use prony_record::{Cell, CellMetric, Measurand, Named};
+use prony_record::{Cell, CellMetric, Measurand, Named, NotRun};
 use prony_stats::{BLOCKS_INTERVAL_MIN, Ratio};
 use serde::Serialize;
 
@@ -85,11 +85,11 @@ impl Answer {
             metric: asked.metric,
             ..Answer::default()
         };
-        if asked.metric == CellMetric::Exponent {
-            answer.take_exponent(from, asked);
-        } else if let Err(absence) = answer.take(from, asked) {
-            answer.absent = Some(absence);
-        }
+        let taken = match asked.metric {
+            CellMetric::Exponent => answer.take_exponent(from, asked),
+            _ => answer.take(from, asked),
+        };
+        answer.absent = taken.err();
         answer
     }
 
@@ -148,37 +148,33 @@ impl Answer {
         Ok(())
     }
 
-    fn take_exponent(&mut self, from: &Sources<'_>, asked: &Measurand) {
+    fn take_exponent(&mut self, from: &Sources<'_>, asked: &Measurand) -> Result<(), Absence> {
         let scaling = from.across.iter().flat_map(|across| &across.scaling);
-        let own = |(name, value): (&String, &String), of: &std::collections::BTreeMap<_, _>| {
-            of.get(name) == Some(value)
-        };
         let mut found = scaling.filter(|of| {
             let same = (&of.subject, &of.workload) == (&asked.subject, &asked.workload);
-            same && asked.settings.iter().all(|pair| own(pair, &of.settings))
+            let mut settings = asked.settings.iter();
+            same && settings.all(|(name, value)| of.settings.get(name) == Some(value))
         });
-        match (found.next(), found.next()) {
-            (Some(of), None) => self.put(Figure {
-                median: of.exponent,
-                low: of.low,
-                high: of.high,
-                spread: of.spread,
-                blocks: of.blocks,
-            }),
-            _ => self.absent = Some(not_run(from.run, asked)),
-        }
+        let (Some(of), None) = (found.next(), found.next()) else {
+            return Err(not_run(from.run, asked));
+        };
+        self.put(Figure {
+            median: of.exponent,
+            low: of.low,
+            high: of.high,
+            spread: of.spread,
+            blocks: of.blocks,
+        });
+        Ok(())
     }
 
     /// Reads a figure as a bound where what it rests on is one: `true` is one from below.
     fn bind(&mut self, sides: [Option<bool>; 2]) {
-        let bounds: Vec<bool> = sides.into_iter().flatten().collect();
-        if bounds.is_empty() {
-            return;
-        }
-        match (bounds.contains(&true), bounds.contains(&false)) {
+        match (sides.contains(&Some(true)), sides.contains(&Some(false))) {
             (true, true) => self.unsettled = BY_BOUND.to_owned(),
             (true, false) => self.bound = "at-least",
-            _ => self.bound = "at-most",
+            (false, true) => self.bound = "at-most",
+            (false, false) => {}
         }
     }
 
@@ -283,18 +279,13 @@ fn find<'a>(from: &Sources<'a>, asked: &Measurand) -> Result<Place<'a>, Absence>
 /// Why the run has not what `asked` names.
 fn not_run(run: &Run, asked: &Measurand) -> Absence {
     let of_work = format!("{} {}", asked.subject, asked.workload);
-    let is_it = |what: &str| what == asked.subject || what.starts_with(&of_work);
-    let mut settings = asked.settings.iter();
-    let value = settings.find_map(|(name, value)| {
-        let what = format!("{name}={value}");
-        run.plan.not_run.iter().find(|not| not.what == what)
-    });
-    let missing = run
-        .plan
-        .not_run
-        .iter()
-        .find(|not| is_it(&not.what))
-        .or(value);
+    let settings = asked.settings.iter();
+    let values = settings.map(|(name, value)| format!("{name}={value}"));
+    let values: Vec<String> = values.collect();
+    let is_it = |not: &&NotRun| {
+        not.what == asked.subject || not.what.starts_with(&of_work) || values.contains(&not.what)
+    };
+    let missing = run.plan.not_run.iter().find(is_it);
     Absence::NotRun(match missing {
         Some(missing) => format!("{}: {}", missing.what, missing.reason),
         None => format!("the run has no cell {}", asked.in_words()),

@@ -34,6 +34,7 @@ use outline::{PageHeading, PageOutline};
 /// The style of all pages, with the colours that they share with documents.
 const STYLE: &str = concat!(
     include_str!("../templates/plot.css"),
+    include_str!("../templates/base.css"),
     include_str!("../templates/site.css")
 );
 
@@ -80,6 +81,8 @@ pub struct DocSite {
     pub shown: BTreeSet<String>,
     /// Links that lead nowhere, in the order of files and lines.
     pub broken: Vec<BrokenLink>,
+    /// Folders that pages lead to.
+    folders: BTreeSet<String>,
 }
 
 impl<'a> Pages<'a> {
@@ -111,12 +114,11 @@ impl<'a> Pages<'a> {
     /// Every page, checked.
     pub fn build(&self) -> DocSite {
         let mut site = DocSite::default();
-        let mut folders = BTreeSet::new();
         for (path, text) in &self.texts {
-            let html = self.page(path, text, &mut site, &mut folders);
+            let html = self.page(path, text, &mut site);
             site.files.insert(page_path(path), html);
         }
-        for folder in folders {
+        for folder in std::mem::take(&mut site.folders) {
             let at = format!("{folder}/index.html");
             let html = self.folder(&folder, &at, &mut site);
             site.files.insert(at, html);
@@ -160,13 +162,7 @@ impl<'a> Pages<'a> {
         fill(&self.templates, "site.html", context! { ..values, ..frame })
     }
 
-    fn page(
-        &self,
-        path: &str,
-        text: &str,
-        site: &mut DocSite,
-        folders: &mut BTreeSet<String>,
-    ) -> String {
+    fn page(&self, path: &str, text: &str, site: &mut DocSite) -> String {
         let at = page_path(path);
         let places = SitePlaces {
             pages: &self.outlines,
@@ -189,7 +185,7 @@ impl<'a> Pages<'a> {
             let to = leads.site_path();
             match leads {
                 Leads::File(file) => site.add(file),
-                Leads::Folder(folder) => _ = folders.insert(folder),
+                Leads::Folder(folder) => _ = site.folders.insert(folder),
                 Leads::Out | Leads::Page(_) => {}
             }
             to.map_or_else(|| link.to_owned(), |to| relative(&at, &to))
