@@ -5,6 +5,7 @@
 use pulldown_cmark::{CowStr, Event, Parser, Tag, TagEnd, html};
 
 use super::outline::{MARKDOWN, PageOutline};
+use crate::escape::html as html_text;
 
 /// What a link becomes that stands in a line, from 1. `true`: it is a picture.
 pub type Follow<'f> = dyn FnMut(&str, bool, usize) -> String + 'f;
@@ -52,17 +53,16 @@ fn link_to(anchor: &str) -> Event<'static> {
     Event::InlineHtml(link.into())
 }
 
-/// The text of a file as it stands.
+/// The text of a file as it stands, with its lines and tabs.
 pub fn code(text: &str) -> String {
-    let block = || Tag::CodeBlock(pulldown_cmark::CodeBlockKind::Indented);
-    let events = [
-        Event::Start(block()),
-        Event::Text(text.into()),
-        Event::End(TagEnd::CodeBlock),
-    ];
-    let mut written = String::with_capacity(text.len() * 2);
-    html::push_html(&mut written, events.into_iter());
-    written
+    let line = |line: &str| {
+        line.split('\t')
+            .map(html_text)
+            .collect::<Vec<_>>()
+            .join("\t")
+    };
+    let lines: Vec<String> = text.split('\n').map(line).collect();
+    format!("<pre><code>{}</code></pre>\n", lines.join("\n"))
 }
 
 #[cfg(test)]
