@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use prony_findings::{Case, Code, Finding, Records, Severity, measure, verdict};
-use prony_record::{Cell, Failures, Histogram, LoadReport, Outcome, Role, Trial};
+use prony_record::{Cell, Histogram, LoadReport, Outcome, Role, Trial};
 use prony_stats::{Share, Tail};
 
 use crate::Run;
@@ -270,24 +270,20 @@ fn latencies(
 
 fn errors_by_kind<'a>(loads: impl Iterator<Item = &'a LoadReport>) -> BTreeMap<String, u64> {
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
-    let mut add = |name: String, count: u64| {
-        if count > 0 {
-            let sum = sums.entry(name).or_default();
+    for counts in loads.map(|load| &load.counts) {
+        let connecting = counts.connect_failed.by_kind();
+        let connecting = connecting.map(|(kind, count)| (format!("connect_{kind}"), count));
+        let others = [
+            ("unexpected_status", counts.unexpected_status),
+            ("drain_failed", counts.drain_failed),
+            ("abandoned", counts.abandoned),
+        ];
+        let failed = counts.failed.by_kind().into_iter().chain(others);
+        let failed = failed.map(|(kind, count)| (kind.to_owned(), count));
+        for (kind, count) in failed.chain(connecting).filter(|(_, count)| *count > 0) {
+            let sum = sums.entry(kind).or_default();
             *sum = sum.saturating_add(count);
         }
-    };
-    for load in loads {
-        let counts = &load.counts;
-        let mut kinds = |prefix: &str, failures: &Failures| {
-            for (kind, count) in failures.by_kind() {
-                add(format!("{prefix}{kind}"), count);
-            }
-        };
-        kinds("", &counts.failed);
-        kinds("connect_", &counts.connect_failed);
-        add("unexpected_status".to_owned(), counts.unexpected_status);
-        add("drain_failed".to_owned(), counts.drain_failed);
-        add("abandoned".to_owned(), counts.abandoned);
     }
     sums
 }

@@ -76,20 +76,11 @@ impl RatioFigure {
         let mut figure = RatioFigure {
             reference_cell: reference_cell.to_owned(),
             ratio: compared.ratio.0,
-            low: 0.0,
-            high: 0.0,
-            spread: "",
             blocks: compared.blocks,
-            conclusion: "",
-            bound: "",
-            unclaimed: "",
-            left_out: Vec::new(),
-            is_disturbed: false,
             variance: Variance::of(&pairs),
-            of_runs: false,
             confidence: CONFIDENCE,
-            by_turns: false,
             pairs,
+            ..RatioFigure::default()
         };
         figure.take(&compared);
         Some(figure)

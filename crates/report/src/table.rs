@@ -34,12 +34,29 @@ pub struct Column {
     pub markdown_only: bool,
     /// Whether it stands only where all figures do: in the appendix, and folded away in the page.
     pub details: bool,
+    /// Whether it holds what is typed or hashed.
+    pub is_code: bool,
 }
 
 /// Columns that a table of the document has at the most.
 pub const COLUMNS_MAX: usize = 7;
 
 impl Table {
+    /// A table of words, of which each row has one a column.
+    pub fn of_words<const N: usize>(
+        columns: [Column; N],
+        rows: impl Iterator<Item = [String; N]>,
+    ) -> Table {
+        let row = |texts: [String; N]| Row {
+            entries: texts.map(Entry::text).into(),
+            ..Row::default()
+        };
+        Table {
+            columns: columns.into(),
+            rows: rows.map(row).collect(),
+        }
+    }
+
     /// The table without its details; a wide one in several, each of which begins with the columns that say what a row is of.
     pub fn brief(&self) -> Vec<Table> {
         let all = 0..self.columns.len();

@@ -227,7 +227,7 @@ impl Entry {
         let planned: usize = run.plan.order.iter().map(Vec::len).sum();
         let done = run.plan.cells.iter();
         let done: usize = done.map(|cell| records.trials(&cell.id).len()).sum();
-        let not_run = computed.view.not_run.iter();
+        let not_run = computed.not_run.iter();
         let not_run = not_run.map(|not| (not.what.clone(), not.reason.clone(), not.remedy.clone()));
         let failed = |cell: &CellFigures| !cell.trials.failed.is_empty();
         Entry {
@@ -247,7 +247,7 @@ impl Entry {
             settings: settings(&run.plan),
             machine: machine(&computed.view),
             environment: place(environment),
-            command: crate::sections::repeat(run).command,
+            command: crate::sections::command(&run.plan),
             sections: sections(run, &records, &computed),
             findings: found(&computed),
             not_run: not_run.collect(),

@@ -14,8 +14,8 @@ use super::page::names;
 use crate::lists::{distinct, most};
 use crate::numbers;
 use crate::plots::{Axis, Picture, Plane, SERIES, SPAN, Tip, series};
-use crate::render;
 use crate::table::verdict_word;
+use crate::templates;
 
 const HEIGHT: f64 = 200.0;
 /// Distance of two subjects in the column of an entry.
@@ -37,7 +37,7 @@ pub fn pictures(history: &History) -> Vec<(String, String, String)> {
     };
     let of = |(name, section): (String, &Section)| {
         let picture = picture(history, section)?;
-        let svg = render::svg(&render::templates(), &picture, true);
+        let svg = templates::svg(&templates::templates(), &picture, true);
         Some((format!("over-time-{name}.svg"), picture.title, svg))
     };
     let sections = &newest.entry.sections;

@@ -38,6 +38,8 @@ impl Metric {
     pub const P99_9: Metric = latency::P99_9;
     /// CPU time of the subject a request.
     pub const CPU: Metric = cpu::SUBJECT;
+    /// Peak memory of the subject.
+    pub const MEMORY: Metric = memory::PEAK;
     /// How long starting took: until the ready sign, for the first request, and for one after a rest.
     pub const OF_START: [Metric; 3] = [start::READY, start::FIRST, start::AFTER_REST];
 

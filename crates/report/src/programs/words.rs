@@ -1,10 +1,9 @@
 //! The parts of a document around its tables, as far as they tell of programs.
 
-use prony_record::Plan;
+use prony_record::{NotRun, Plan};
 
 use crate::Run;
 use crate::lists::push_under;
-use crate::sections::NotRunRow;
 use crate::words::{paragraph, paragraphs};
 
 /// How programs were measured, in some lines.
@@ -31,7 +30,7 @@ pub fn method(run: &Run) -> Vec<String> {
 }
 
 /// Rows of one subject with the same reason put together, as `subject: the rest; the rest`.
-pub fn merged(rows: Vec<NotRunRow>, plan: &Plan) -> Vec<NotRunRow> {
+pub fn merged(rows: Vec<NotRun>, plan: &Plan) -> Vec<NotRun> {
     /// Cells that a row names.
     const NAMED_MAX: usize = 6;
     let mut merged: Vec<([String; 3], Vec<String>)> = Vec::new();
@@ -51,7 +50,7 @@ pub fn merged(rows: Vec<NotRunRow>, plan: &Plan) -> Vec<NotRunRow> {
             n if n > NAMED_MAX => format!("{what}: {shown}; {} more", n - NAMED_MAX),
             _ => format!("{what}: {shown}"),
         };
-        NotRunRow {
+        NotRun {
             what,
             reason,
             remedy,
