@@ -104,6 +104,7 @@ pub fn templates() -> Environment<'static> {
         ("page.html", include_str!("templates/page.html")),
         ("load.html", include_str!("templates/load.html")),
         ("plot.svg", include_str!("templates/plot.svg")),
+        ("junit.xml", include_str!("templates/junit.xml")),
     ] {
         environment
             .add_template(name, source)
