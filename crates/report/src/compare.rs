@@ -65,7 +65,7 @@ pub enum Gate {
 }
 
 /// Two states, figure by figure.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Comparison {
     /// Version of these figures.
     pub schema: u32,
@@ -305,52 +305,42 @@ fn place(cell: &CellFigures) -> String {
 /// sessions of the same state lie apart.
 pub fn apart(baseline: &Entry, other: &Entry, history: &[Entry]) -> Comparison {
     let (pairs, left_out) = in_both(baseline, other);
-    let same_machine = baseline.environment == other.environment;
+    // Of another machine the baseline is no session like the others, and nothing is claimed.
+    let is_like = baseline.environment == other.environment;
     let further = history
         .iter()
-        .filter(|e| e.environment == other.environment && e.id != baseline.id && e.id != other.id);
+        .filter(|e| is_like && e.id != baseline.id && e.id != other.id);
     let mut all: Vec<&Entry> = further.chain([baseline]).collect();
     all.sort_by_key(|entry| entry.started_unix_ms);
-    let mut figures = Vec::new();
-    let mut degrees = 0;
-    let mut resolution: Option<f64> = None;
     let metrics: [(Metric, Value); 2] = [
         (Metric::RATE, |cell| cell.session),
         (Metric::CPU, |cell| cell.cpu_ns),
     ];
+    let mut figures = Vec::new();
+    let (mut degrees, mut resolution) = (0, None);
     for (metric, value) in metrics {
         for &(base, cell) in &pairs {
-            let (Some(before), Some(after)) = (value(base), value(cell)) else {
-                continue;
-            };
-            let at = |entry, cell, figure| Session {
-                entry,
-                cell,
-                figure,
-            };
-            let (from, own) = (at(baseline, base, before), at(other, cell, after));
-            // Of another machine the baseline is no session like the others, and nothing is claimed.
-            let like = match same_machine {
-                true => sessions(all.iter().copied(), &other.environment, cell, value),
-                false => vec![from],
-            };
+            let sides = Session::of(baseline, base, value).zip(Session::of(other, cell, value));
+            let Some((from, own)) = sides else { continue };
+            let like = sessions(&all, &baseline.environment, cell, value);
             let compared = Sides::of(from, own, &like).compared(pairs.len());
             let Some(compared) = compared else { continue };
             if metric.is_rate() {
                 degrees = degrees.max(compared.degrees);
-                let least = compared.resolution.filter(|_| same_machine);
-                resolution = resolution.into_iter().chain(least).reduce(f64::max);
+                resolution = compared
+                    .resolution
+                    .into_iter()
+                    .chain(resolution)
+                    .reduce(f64::max);
             }
-            let interval = compared.interval.filter(|_| same_machine);
-            let interval = interval.map(|of| (of.low.0, of.high.0));
             figures.push(Compared {
                 place: cell.id.clone(),
                 metric: metric.key,
-                baseline: Some(before),
-                other: Some(after),
+                baseline: Some(from.figure),
+                other: Some(own.figure),
                 ratio: compared.ratio.0,
-                interval,
-                conclusion: concluded(interval),
+                interval: compared.interval.map(|of| (of.low.0, of.high.0)),
+                conclusion: compared.conclusion.word(),
                 bound: "",
             });
         }
@@ -361,11 +351,10 @@ pub fn apart(baseline: &Entry, other: &Entry, history: &[Entry]) -> Comparison {
         baseline: baseline.run.clone(),
         other: other.run.clone(),
         figures,
-        failed: Vec::new(),
-        lengths: Vec::new(),
         left_out,
         detectable: resolution,
-        basis: basis_apart(same_machine, is_claimed, degrees),
+        basis: basis_apart(is_like, is_claimed, degrees),
+        ..Comparison::default()
     }
 }
 
@@ -393,15 +382,6 @@ fn in_both<'a>(
         }
     }
     (pairs, left_out)
-}
-
-fn concluded(interval: Option<(f64, f64)>) -> &'static str {
-    match interval {
-        None => "not-claimed",
-        Some((low, _)) if low > 1.0 => "higher",
-        Some((_, high)) if high < 1.0 => "lower",
-        Some(_) => "no-difference-shown",
-    }
 }
 
 fn basis_apart(same_machine: bool, is_claimed: bool, degrees: usize) -> String {

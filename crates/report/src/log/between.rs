@@ -25,27 +25,31 @@ pub struct Session<'a> {
     pub figure: f64,
 }
 
-/// The sessions in `entries`, in their order, that are of the same thing as `cell` of an entry of `environment`: the same request,
-/// settings, blocks, windows and cores, on the same machine and kernel.
-pub fn sessions<'a>(
-    entries: impl IntoIterator<Item = &'a Entry>,
-    environment: &str,
-    cell: &CellEntry,
-    value: Value,
-) -> Vec<Session<'a>> {
-    let session = |entry: &'a Entry| {
-        let cell = entry.cells().find(|own| own.series == cell.series)?;
+impl<'a> Session<'a> {
+    /// That of a cell; `None` where it lacks the figure.
+    pub fn of(entry: &'a Entry, cell: &'a CellEntry, value: Value) -> Option<Session<'a>> {
         let figure = value(cell)?;
         Some(Session {
             entry,
             cell,
             figure,
         })
+    }
+}
+
+/// The sessions in `entries`, in their order, that are of the same thing as `cell` of an entry of `environment`: the same request,
+/// settings, blocks, windows and cores, on the same machine and kernel.
+pub fn sessions<'a>(
+    entries: &[&'a Entry],
+    environment: &str,
+    cell: &CellEntry,
+    value: Value,
+) -> Vec<Session<'a>> {
+    let session = |entry: &&'a Entry| {
+        let own = entry.cells().find(|own| own.series == cell.series)?;
+        Session::of(entry, own, value).filter(|_| entry.environment == environment)
     };
-    let here = entries
-        .into_iter()
-        .filter(|entry| entry.environment == environment);
-    here.filter_map(session).collect()
+    entries.iter().filter_map(session).collect()
 }
 
 /// Sessions by their states.

@@ -4,16 +4,20 @@
 
 use std::collections::BTreeMap;
 
+use prony_base::counted;
 use prony_findings::{Case, Code, Records};
-use prony_record::{CodeState, Environment, Plan, PlannedSource, PlannedSubject, Source, Trial};
+use prony_record::{
+    CodeState, Cores, Environment, Fact, Plan, PlannedSource, PlannedSubject, PlannedWorkload,
+    Source,
+};
 use prony_stats::quantile;
 use serde::{Deserialize, Serialize};
 
 use crate::Run;
 use crate::figure::merged;
-use crate::figures::CellFigures;
+use crate::figures::{CellFigures, Trials};
 use crate::lists::distinct;
-use crate::notes::Note;
+use crate::notes::{Note, SeenCell};
 use crate::numbers;
 use crate::part::median;
 use crate::sent::sent;
@@ -26,6 +30,10 @@ pub const ENTRY_SCHEMA: u32 = 2;
 const PERCENTS: [f64; 8] = [10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9];
 /// Digits of a commit and of a digest that are shown.
 const DIGITS: usize = 12;
+/// Facts of the machine that an entry keeps, beside the cores. What a queue of connections may hold belongs to those of one that
+/// overflows.
+const MACHINE: &str = "processor/processors/memory/kernel/distribution/virtualisation/trials are held apart by/\
+                       net.core.somaxconn/net.ipv4.tcp_max_syn_backlog";
 /// What the kernel counted of connections that were not let in, and its name in a log.
 const COUNTERS: [(&str, &str); 7] = [
     ("TcpExtListenOverflows", "listen overflows"),
@@ -36,16 +44,6 @@ const COUNTERS: [(&str, &str); 7] = [
     ("TcpEstabResets", "connections reset"),
     ("TcpRetransSegs", "segments sent again"),
 ];
-
-/// A name and its value.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Pair {
-    /// What it is.
-    pub name: String,
-    /// What it is like.
-    pub value: String,
-}
 
 /// One run, as a log keeps it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -83,11 +81,11 @@ pub struct Entry {
     /// Version of Prony and its commit.
     pub prony: String,
     /// The subjects and the line that each printed of its version.
-    pub subjects: Vec<Pair>,
+    pub subjects: Vec<Fact>,
     /// How it was measured.
-    pub settings: Vec<Pair>,
+    pub settings: Vec<Fact>,
     /// The machine, for a reader.
-    pub machine: Vec<Pair>,
+    pub machine: Vec<Fact>,
     /// Machine and kernel: entries with another are never compared.
     pub environment: String,
     /// The words that repeat it.
@@ -224,12 +222,10 @@ impl Entry {
             "" => String::new(),
             commit => format!(" ({commit})"),
         };
-        let planned: usize = run.plan.order.iter().map(Vec::len).sum();
-        let done = run.plan.cells.iter();
-        let done: usize = done.map(|cell| records.trials(&cell.id).len()).sum();
         let not_run = computed.view.not_run.iter();
         let not_run = not_run.map(|not| (not.what.clone(), not.reason.clone(), not.remedy.clone()));
-        let failed = |cell: &CellFigures| !cell.trials.failed.is_empty();
+        let trials = || computed.cells.iter().map(|cell| &cell.trials);
+        let is_short = |of: &Trials| (of.planned as usize) > of.measured.len();
         Entry {
             schema: ENTRY_SCHEMA,
             id: id(environment.started_unix_ms, name),
@@ -239,7 +235,7 @@ impl Entry {
             question: run.plan.question.0.clone(),
             answer: computed.view.answer.sentences().cloned().collect(),
             verdict: verdict_word(computed.view.verdict).to_owned(),
-            unfinished: done < planned && !computed.cells.iter().any(failed),
+            unfinished: trials().any(is_short) && trials().all(|of| of.failed.is_empty()),
             code: environment.code.clone(),
             revised: revised(&run.plan),
             prony: format!("{}{commit}", environment.prony_version),
@@ -269,9 +265,44 @@ impl Entry {
         of_revision.or(of_code).unwrap_or_default()
     }
 
+    /// What was not committed of that code, by its digest; empty where all was.
+    pub fn uncommitted(&self) -> &str {
+        let code = self.code.as_ref().filter(|_| self.revised.is_none());
+        code.map_or("", |code| &code.changes_sha256)
+    }
+
+    /// What tells of that commit in words.
+    pub fn subject(&self) -> &str {
+        let of_code = self.code.as_ref().map(|code| &*code.subject);
+        let of_revision = self.revised.as_ref().map(|revised| &*revised.revision);
+        of_revision.or(of_code).unwrap_or_default()
+    }
+
+    /// How and where it was measured, and what.
+    pub fn conditions(&self) -> Vec<Fact> {
+        let prony = pair("Prony", &self.prony);
+        let facts = [&[prony][..], &self.subjects, &self.settings, &self.machine];
+        facts.concat()
+    }
+
     /// Every cell of every workload.
     pub fn cells(&self) -> impl Iterator<Item = &CellEntry> {
         self.sections.iter().flat_map(|section| &section.cells)
+    }
+}
+
+impl CellEntry {
+    /// `nginx, 10 connections`
+    pub fn place(&self) -> String {
+        match self.connections {
+            0 => self.label.clone(),
+            connections => format!("{}, {}", self.label, counted(connections, "connection")),
+        }
+    }
+
+    /// What went wrong.
+    pub fn error_count(&self) -> u64 {
+        self.errors.values().copied().fold(0, u64::saturating_add)
     }
 }
 
@@ -308,7 +339,7 @@ fn revised(plan: &Plan) -> Option<Revised> {
 }
 
 /// Each subject's version, and what else tells its states apart.
-fn subjects(plan: &Plan) -> Vec<Pair> {
+fn subjects(plan: &Plan) -> Vec<Fact> {
     let pairs = |s: &PlannedSubject| {
         let build = [&s.build_key, &s.files_sha256]
             .map(|of| digits(of))
@@ -326,7 +357,7 @@ fn subjects(plan: &Plan) -> Vec<Pair> {
     all.filter(|pair| !pair.value.is_empty()).collect()
 }
 
-fn settings(plan: &Plan) -> Vec<Pair> {
+fn settings(plan: &Plan) -> Vec<Fact> {
     let quick = plan.quick.then(|| pair("--quick", "(a short look)"));
     let others = [
         pair("blocks", &plan.blocks.to_string()),
@@ -337,20 +368,17 @@ fn settings(plan: &Plan) -> Vec<Pair> {
     quick.into_iter().chain(others).collect()
 }
 
-/// What of the document's table of the machine figures may come from. What a queue of connections may hold belongs to those of one
-/// that overflows.
-fn machine(view: &View) -> Vec<Pair> {
-    let names = "processor/processors/memory/kernel/distribution/virtualisation/trials are held apart by/net.core.somaxconn/\
-                 net.ipv4.tcp_max_syn_backlog";
+/// What of the document's table of the machine figures may come from.
+fn machine(view: &View) -> Vec<Fact> {
     let is_named =
-        |name: &str| name.starts_with("cores of") || names.split('/').any(|own| own == name);
+        |name: &str| name.starts_with("cores of") || MACHINE.split('/').any(|own| own == name);
     let facts = view.environment.iter().filter(|fact| is_named(&fact.name));
     facts.map(|fact| pair(&fact.name, &fact.value)).collect()
 }
 
-fn pair(name: &str, value: &str) -> Pair {
+fn pair(name: &str, value: &str) -> Fact {
     let (name, value) = (name.to_owned(), value.to_owned());
-    Pair { name, value }
+    Fact { name, value }
 }
 
 /// What must be equal of two machines for their figures to be compared.
@@ -381,32 +409,25 @@ pub(crate) fn place(e: &Environment) -> String {
 }
 
 fn sections(run: &Run, records: &Records<'_>, computed: &ComputedRun) -> Vec<Section> {
-    let section = |workload: &str| {
-        let own = computed
-            .cells
-            .iter()
-            .filter(|cell| cell.workload == workload);
-        let first = own.clone().next();
-        let planned = run.plan.workloads.iter().find(|w| w.name == workload);
-        let kind = match first.map(|cell| (&cell.client, &cell.program)) {
-            Some((Some(_), _)) => "client",
-            Some((None, Some(_))) => "program",
+    let section = |workload: &String| {
+        let own = computed.cells.iter().filter(|of| of.workload == *workload);
+        let planned = run.plan.workloads.iter().find(|w| w.name == *workload);
+        let kind = match own.clone().next() {
+            Some(first) if first.client.is_some() => "client",
+            Some(first) if first.program.is_some() => "program",
             _ => "server",
         };
+        // Programs and clients have titles that tell their work.
+        let asked = planned.filter(|_| kind == "server");
         Section {
-            workload: workload.to_owned(),
-            title: planned.map_or(workload, |w| w.heading()).to_owned(),
-            // Programs and clients have titles that tell their work.
-            request: planned
-                .filter(|_| kind == "server")
-                .map_or_else(String::new, |w| sent(w, true)),
+            workload: workload.clone(),
+            title: planned.map_or(&**workload, |w| w.heading()).to_owned(),
+            request: asked.map_or_else(String::new, |w| sent(w, true)),
             kind: kind.to_owned(),
-            cells: own
-                .filter_map(|cell| cell_entry(run, records, cell))
-                .collect(),
+            cells: own.filter_map(|of| cell_entry(run, records, of)).collect(),
         }
     };
-    let workloads = distinct(computed.cells.iter().map(|cell| &*cell.workload));
+    let workloads = distinct(computed.cells.iter().map(|cell| &cell.workload));
     workloads.into_iter().map(section).collect()
 }
 
@@ -429,7 +450,7 @@ fn cell_entry(run: &Run, records: &Records<'_>, figures: &CellFigures) -> Option
             (None, _) => figures.label.clone(),
         },
         connections: cell.connections,
-        series: series(run, &case),
+        series: series(&run.plan, &case),
         state: state(run, &case),
         verdict: figures.verdict.map_or("", verdict_word).to_owned(),
         codes: figures.findings.iter().map(ToString::to_string).collect(),
@@ -460,23 +481,23 @@ fn session(rates: &[f64], blocks: u32) -> Option<f64> {
     usable.then(|| libm::exp(logs / rates.len() as f64))
 }
 
+/// What the kernel counted, and whether only of these trials.
 fn counters(case: &Case<'_>) -> (BTreeMap<String, u64>, bool) {
-    let trials: Vec<&Trial> = case.complete().collect();
-    let risen = |&(name, word): &(&str, &str)| {
-        let rise = trials.iter().map(|trial| trial.kernel.rise(name));
-        let rise = rise.fold(0, u64::saturating_add);
+    let risen = |(name, word): (&str, &str)| {
+        let rises = case.complete().map(|trial| trial.kernel.rise(name));
+        let rise = rises.fold(0, u64::saturating_add);
         (rise > 0).then(|| (word.to_owned(), rise))
     };
-    let own = trials.iter().all(|trial| trial.kernel.own_namespace);
-    (COUNTERS.iter().filter_map(risen).collect(), own)
+    let is_own = case.complete().all(|trial| trial.kernel.own_namespace);
+    (COUNTERS.into_iter().filter_map(risen).collect(), is_own)
 }
 
 fn latency(run: &Run, case: &Case<'_>, figures: &CellFigures) -> Latency {
     let all = case.measured();
     let merged = merged(all.filter_map(|trial| run.histograms.get(trial.histogram.as_ref()?)));
-    let of = |name: &str| figures.latency_ns.get(name).map(|figure| figure.median);
-    let told = PERCENTS.into_iter();
-    let told = told.filter(|percent| *percent <= 99.0 || figures.latency_max_ns.is_some());
+    let of = |name: &str| median(figures.latency_ns.get(name).copied());
+    let is_told = |percent: &f64| *percent <= 99.0 || figures.latency_max_ns.is_some();
+    let told = PERCENTS.into_iter().filter(is_told);
     let told = told.filter_map(|percent| Some((percent, quantile(&merged, percent / 100.0)?.0)));
     Latency {
         p50: of("p50"),
@@ -487,47 +508,46 @@ fn latency(run: &Run, case: &Case<'_>, figures: &CellFigures) -> Latency {
 }
 
 /// Everything in which the figures of two entries must be alike to be of the same thing.
-fn series(run: &Run, case: &Case<'_>) -> String {
-    let plan = &run.plan;
-    let mut sides = vec![&plan.cores.subject, &plan.cores.generator];
+fn series(plan: &Plan, case: &Case<'_>) -> String {
+    let Cores {
+        subject,
+        generator,
+        lab,
+    } = &plan.cores;
     // Without cores of its own the lab is on the generator's, as in all entries of before.
-    sides.extend(Some(&plan.cores.lab).filter(|lab| !lab.is_empty()));
-    let asked = case.workload.map(|w| {
-        let same = (
-            &w.request,
-            &w.expect_status,
-            &w.expect_body,
-            &w.arrival,
-            w.timeout_ns,
-        );
-        // Where a source's files lie says nothing of what is sent, and secrets belong in no log.
-        let source = w.source.as_ref().map(|of| PlannedSource {
-            dir: String::new(),
-            user: String::new(),
-            bearer: String::new(),
-            ..of.clone()
-        });
-        let same = match &source {
-            None => json(&same),
-            Some(source) => json(&(same, source)),
-        };
-        (
-            same,
-            json(&w.program),
-            json(&w.client),
-            match &w.find_max {
-                Some(of) => json(&(&w.counter, of)),
-                None => json(&w.counter),
-            },
-        )
-    });
+    let sides = match lab.is_empty() {
+        true => vec![subject, generator],
+        false => vec![subject, generator, lab],
+    };
     json(&(
         &case.cell.id,
-        asked,
+        case.workload.map(asked),
         (plan.blocks, plan.duration_ns, plan.warmup_ns),
         sides,
         case.subject.map(|s| (s.threads, s.program_threads)),
     ))
+}
+
+/// What a workload asks for.
+fn asked(w: &PlannedWorkload) -> impl Serialize + use<> {
+    let (status, body) = (&w.expect_status, &w.expect_body);
+    let same = (&w.request, status, body, &w.arrival, w.timeout_ns);
+    // Where a source's files lie says nothing of what is sent, and secrets belong in no log.
+    let source = w.source.as_ref().map(|of| PlannedSource {
+        dir: String::new(),
+        user: String::new(),
+        bearer: String::new(),
+        ..of.clone()
+    });
+    let counter = match &w.find_max {
+        Some(of) => json(&(&w.counter, of)),
+        None => json(&w.counter),
+    };
+    let same = match &source {
+        None => json(&same),
+        Some(source) => json(&(same, source)),
+    };
+    (same, json(&w.program), json(&w.client), counter)
 }
 
 /// What tells a process from another that is called the same.
@@ -556,30 +576,26 @@ fn made_of<'a>(subject: &'a PlannedSubject, e: &'a Environment) -> impl Serializ
 
 /// Everything that a change of the figure may come from: the subject, what stands around it in this cell, Prony.
 fn state(run: &Run, case: &Case<'_>) -> String {
-    let e = &run.environment;
-    let plan = &run.plan;
+    let (e, plan) = (&run.environment, &run.plan);
     let set = plan.settings.iter();
-    let set: Vec<_> = set
-        .filter(|s| case.cell.settings.contains_key(&s.name))
-        .map(|s| (&s.name, &s.env, &s.args, &s.env_of, &s.sysctl))
-        .collect();
-    let around = &case.cell.around;
-    let is_peer = |s: &&PlannedSubject| case.client().is_some_and(|client| client.peer == s.id);
-    let peers = plan.peers.iter().filter(is_peer);
-    let backings = plan.backings.iter();
-    let backings = backings.filter(|s| around.backings.contains(&s.id));
-    let fronts = plan.fronts.iter();
-    let fronts = fronts.filter(|s| around.front.as_ref() == Some(&s.id));
-    let others = peers.chain(backings).chain(fronts);
-    let others: Vec<_> = others.map(|s| made_of(s, e)).collect();
-    let subject = case.subject.map(|s| made_of(s, e));
+    let set = set.filter(|s| case.cell.settings.contains_key(&s.name));
+    let set = set.map(|s| (&s.name, &s.env, &s.args, &s.env_of, &s.sysctl));
+    let service = &case.cell.around;
+    let peer = case.client().map(|client| &client.peer);
+    let is_peer = |s: &&PlannedSubject| peer == Some(&s.id);
+    let is_backing = |s: &&PlannedSubject| service.backings.contains(&s.id);
+    let is_front = |s: &&PlannedSubject| service.front.as_ref() == Some(&s.id);
+    let backings = plan.backings.iter().filter(is_backing);
+    let fronts = plan.fronts.iter().filter(is_front);
+    let others = plan.peers.iter().filter(is_peer);
+    let others = others.chain(backings).chain(fronts);
     json(&(
         &e.prony_version,
         &e.prony_commit,
         &e.prony_sha256,
-        subject,
-        set,
-        others,
+        case.subject.map(|s| made_of(s, e)),
+        set.collect::<Vec<_>>(),
+        others.map(|s| made_of(s, e)).collect::<Vec<_>>(),
     ))
 }
 
@@ -588,14 +604,14 @@ fn json(value: &impl Serialize) -> String {
 }
 
 fn found(computed: &ComputedRun) -> Vec<Found> {
-    let is_known = |cell: &str| computed.cells.iter().any(|c| c.cell == cell);
+    let is_cell = |of: &&SeenCell| computed.cells.iter().any(|cell| cell.cell == of.cell);
     let found = |note: &Note| Found {
-        code: note.code.as_str().to_owned(),
+        code: note.code.to_string(),
         title: note.title.to_owned(),
         severity: view::severity_word(note.severity).to_owned(),
         count: {
             let cells = note.seen.iter().flat_map(|seen| &seen.cells);
-            cells.filter(|cell| is_known(&cell.cell)).count()
+            cells.filter(is_cell).count()
         },
     };
     computed.view.notes.iter().map(found).collect()

@@ -28,7 +28,7 @@ pub fn section(section: &Section) -> String {
     let mut parts = vec![
         format!("### {}", markdown(&section.title)),
         markdown(&section.request),
-        figures(&cells, &section.kind),
+        figures(&cells, section.kind == "program"),
         errors(&cells),
         distribution(&cells),
     ];
@@ -44,61 +44,57 @@ fn place(cell: &CellEntry) -> String {
     }
 }
 
-/// What must be known of a figure before it is read, with the codes that say why; nothing of a sound one.
-fn limit(cell: &CellEntry) -> String {
-    let says = match cell.verdict.as_str() {
-        "" | "valid" => return String::new(),
+/// The same with what must be known of its figures before they are read, and the codes that say why; nothing of sound ones.
+fn place_and_limit(cell: &CellEntry) -> String {
+    let limit = match cell.verdict.as_str() {
+        "" | "valid" => return place(cell),
         "invalid" => "cannot be used",
         other => other,
     };
-    format!(" (**{says}**: {})", cell.codes.join(", "))
+    format!("{} (**{limit}**: {})", place(cell), cell.codes.join(", "))
 }
 
-fn error_count(cell: &CellEntry) -> u64 {
-    let counts = cell.errors.values();
-    counts.fold(0, |sum, count| sum.saturating_add(*count))
+fn time(ns: Option<f64>) -> String {
+    ns.map_or_else(String::new, numbers::time)
 }
 
-fn figures(cells: &[&CellEntry], kind: &str) -> String {
+fn figures(cells: &[&CellEntry], is_program: bool) -> String {
     let row = |cell: &&CellEntry| {
         let rate = cell.rate_per_s.map(numbers::rate);
         let ends = cell.ends.filter(|_| rate.is_some() && cell.blocks > 1);
-        let ends = ends.map(|(low, high)| numbers::rates(low, high));
         let latency = |get: fn(&Latency) -> Option<f64>| cell.latency.as_ref().and_then(get);
-        let time = |ns: Option<f64>| ns.map_or_else(String::new, numbers::time);
-        let failed = match (cell.completed, error_count(cell)) {
-            _ if kind == "program" => String::new(),
+        let failed = match (cell.completed, cell.error_count()) {
+            _ if is_program => String::new(),
             (0, 0) => NOTHING.to_owned(),
             (_, count) => numbers::count(count),
         };
-        vec![
-            format!("{}{}", place(cell), limit(cell)),
+        [
+            place_and_limit(cell),
             rate.unwrap_or_else(|| markdown(&cell.absent)),
-            ends.unwrap_or_default(),
+            ends.map_or_else(String::new, |(low, high)| numbers::rates(low, high)),
             time(latency(|l| l.p50)),
             time(latency(|l| l.p99)),
             time(cell.cpu_ns),
             failed,
         ]
     };
-    let rows: Vec<Vec<String>> = cells.iter().map(row).collect();
-    let rate = ["requests/s", "rate/s"][usize::from(kind == "program")];
     let head = [
         PLACE,
-        rate,
+        if is_program { "rate/s" } else { "requests/s" },
         "blocks from–to",
         "p50",
         "p99",
         "CPU/request",
         "errors",
     ];
-    filled(&head, 1..7, &rows)
+    filled(head, 1..7, cells.iter().map(row))
 }
 
 /// What failed, and what the kernel counted meanwhile; a sentence where nothing did.
 fn errors(cells: &[&CellEntry]) -> String {
     let has_any = |cell: &&&CellEntry| {
-        error_count(cell) > 0 || QUEUE.iter().any(|name| cell.counters.contains_key(*name))
+        let mut counters = cell.counters.keys();
+        cell.error_count() > 0 || counters.any(|name| QUEUE.contains(&&**name))
     };
     let error = |(name, count): (&String, &u64)| {
         let known = KINDS.iter().find(|(known, _)| known == name);
@@ -107,20 +103,19 @@ fn errors(cells: &[&CellEntry]) -> String {
     };
     let counter = |(name, count): (&String, &u64)| format!("{name} {}", numbers::count(*count));
     let row = |cell: &&CellEntry| {
-        let slowest = (cell.connect_max_ns > 0).then(|| numbers::time(cell.connect_max_ns as f64));
+        let slowest = Some(cell.connect_max_ns as f64).filter(|ns| *ns > 0.0);
         let mut counters: Vec<String> = cell.counters.iter().map(counter).collect();
         if !cell.own_counters && !counters.is_empty() {
             counters.push("host-wide".to_owned());
         }
-        vec![
+        [
             place(cell),
             numbers::count(cell.completed),
-            slowest.unwrap_or_default(),
+            time(slowest),
             cell.errors.iter().map(error).collect::<Vec<_>>().join(", "),
             counters.join(", "),
         ]
     };
-    let rows: Vec<Vec<String>> = cells.iter().filter(has_any).map(row).collect();
     let head = [
         PLACE,
         "right answers",
@@ -128,29 +123,28 @@ fn errors(cells: &[&CellEntry]) -> String {
         "errors of whole runs",
         "the kernel counted",
     ];
+    let table = filled(head, 1..3, cells.iter().filter(has_any).map(row));
     let is_measured = cells.iter().any(|cell| cell.rate_per_s.is_some());
-    match rows.is_empty() && is_measured {
+    match table.is_empty() && is_measured {
         true => "Errors: none.".to_owned(),
-        false => filled(&head, 1..3, &rows),
+        false => table,
     }
 }
 
 /// Where the latencies lie, folded away; nothing where none are known.
 fn distribution(cells: &[&CellEntry]) -> String {
+    let within = |(percent, ns): &(f64, u64)| format!("{percent} % {}", numbers::time(*ns as f64));
     let row = |cell: &&CellEntry| {
         let latency = cell.latency.as_ref()?;
-        let within = latency.percentiles.iter();
-        let within =
-            within.map(|(percent, ns)| format!("{percent} % {}", numbers::time(*ns as f64)));
-        let within: Vec<String> = within.collect();
-        let slowest = (latency.max > 0).then(|| numbers::time(latency.max as f64));
-        let row = vec![place(cell), slowest.unwrap_or_default(), within.join(" · ")];
-        (!within.is_empty()).then_some(row)
+        let slowest = Some(latency.max as f64).filter(|ns| *ns > 0.0);
+        let within: Vec<String> = latency.percentiles.iter().map(within).collect();
+        (!within.is_empty()).then(|| [place(cell), time(slowest), within.join(" · ")])
     };
-    let rows: Vec<Vec<String>> = cells.iter().filter_map(row).collect();
-    let table = filled(&[PLACE, "slowest", "so many requests within"], 1..2, &rows);
+    let head = [PLACE, "slowest", "so many requests within"];
+    let table = filled(head, 1..2, cells.iter().filter_map(row));
     let title = "<details><summary>Distribution of latency</summary>";
-    Some(format!("{title}\n\n{table}\n\n</details>"))
-        .filter(|_| !rows.is_empty())
-        .unwrap_or_default()
+    match table.is_empty() {
+        true => table,
+        false => format!("{title}\n\n{table}\n\n</details>"),
+    }
 }
