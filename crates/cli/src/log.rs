@@ -191,7 +191,7 @@ fn entry(dir: &Path, found: &Found, experiment: &Path) -> anyhow::Result<Option<
         let entry = Entry::of(&run, &file_name(Path::new(&found.path)));
         Entry {
             digest: found.digest.clone(),
-            commits: code::commits(experiment, entry.commit()),
+            commits: code::commits(experiment, entry.code()[0]),
             ..entry
         }
     };

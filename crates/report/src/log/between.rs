@@ -70,25 +70,24 @@ impl Sides {
     /// stand for it. Where nothing tells the two states apart, others of that state belong to neither.
     pub fn of(baseline: Session<'_>, own: Session<'_>, sessions: &[Session<'_>]) -> Sides {
         let is_same = baseline.cell.state == own.cell.state;
-        let is_baseline = |session: &Session<'_>| match is_same {
+        let is_baseline = |session: &&Session<'_>| match is_same {
             true => session.entry.id == baseline.entry.id,
             false => session.cell.state == baseline.cell.state,
         };
-        let mut sides = Sides::default();
-        let mut states: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+        let (mut sides, mut others) = (Sides::default(), BTreeMap::<&str, Vec<f64>>::new());
         for session in sessions {
-            if is_baseline(session) {
-                sides.earlier.push(session.figure);
-                sides.beside.push(session.entry.id.clone());
-            } else if !is_same && session.cell.state == own.cell.state {
-                sides.later.push(session.figure);
-            } else {
-                let state = states.entry(&session.cell.state).or_default();
-                state.push(session.figure);
-            }
+            let is_own = !is_same && session.cell.state == own.cell.state;
+            let side = match (is_baseline(&session), is_own) {
+                (true, _) => &mut sides.earlier,
+                (_, true) => &mut sides.later,
+                _ => others.entry(&session.cell.state).or_default(),
+            };
+            side.push(session.figure);
         }
         sides.later.push(own.figure);
-        sides.others = states.into_values().collect();
+        sides.others = others.into_values().collect();
+        let beside = sessions.iter().filter(is_baseline);
+        sides.beside = beside.map(|session| session.entry.id.clone()).collect();
         sides
     }
 

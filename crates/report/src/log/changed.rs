@@ -89,41 +89,34 @@ fn conditions(before: Option<&Entry>, entry: &Entry) -> Vec<[String; 3]> {
 /// The commits of `entry` that the one `before` it did not have, newest first, and what was not committed. Where it is not known what
 /// lies between, that of the entry alone.
 fn commits(before: Option<&Entry>, entry: &Entry) -> Vec<[String; 2]> {
-    let own = entry.commit();
-    let mut new: Vec<[String; 2]> = Vec::new();
-    if !own.is_empty() && before.is_none_or(|before| before.commit() != own) {
+    let [own, words, changes] = entry.code();
+    let [own_before, _, changes_before] = before.map_or([""; 3], Entry::code);
+    let mut new = Vec::new();
+    if own != own_before {
         let row = |of: &Commit| [of.commit.clone(), of.subject.clone()];
-        new.extend(unknown(before, entry).into_iter().map(row));
+        new.extend(between(before, entry).map(row));
         if new.is_empty() {
             let kept = entry.commits.iter().find(|of| of.commit == own);
-            let subject = kept.map_or_else(|| entry.subject(), |of| &of.subject);
-            new.push([own.to_owned(), subject.to_owned()]);
+            new.push([own, kept.map_or(words, |of| &of.subject)].map(str::to_owned));
         }
     }
-    let changes = entry.uncommitted();
-    if !changes.is_empty() && before.is_none_or(|before| before.uncommitted() != changes) {
+    if !changes.is_empty() && changes != changes_before {
         let words = format!("changes that are not committed ({})", digits(changes));
         new.push([String::new(), words]);
     }
     new
 }
 
-/// The commits that `entry` kept, without those up to the one `before` it.
-fn unknown<'a>(before: Option<&Entry>, entry: &'a Entry) -> Vec<&'a Commit> {
+/// The commits that `entry` kept, without those that the one `before` it had.
+fn between<'a>(before: Option<&Entry>, entry: &'a Entry) -> impl Iterator<Item = &'a Commit> {
     let all = entry.commits.iter();
-    match before {
-        None => all.collect(),
-        // It was kept before entries had commits: what is older than its own was there as well.
-        Some(before) if before.commits.is_empty() => {
-            let at = all.clone().position(|of| of.commit == before.commit());
-            all.take(at.unwrap_or(0)).collect()
-        }
-        Some(before) => {
-            let is_known = |of: &&Commit| {
-                of.commit == before.commit()
-                    || before.commits.iter().any(|own| own.commit == of.commit)
-            };
-            all.filter(|of| !is_known(of)).collect()
-        }
-    }
+    let [own, ..] = before.map_or([""; 3], Entry::code);
+    let kept = before.map_or(&[][..], |before| &before.commits);
+    let count = match before {
+        // Kept before entries had commits, it had all that are older than its own.
+        Some(_) if kept.is_empty() => all.clone().position(|of| of.commit == own).unwrap_or(0),
+        _ => all.len(),
+    };
+    all.take(count)
+        .filter(move |of| of.commit != own && !kept.contains(of))
 }

@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 use prony_base::counted;
 use prony_findings::{Case, Code, Records};
 use prony_record::{
-    CodeState, Cores, Environment, Fact, Plan, PlannedSource, PlannedSubject, PlannedWorkload,
-    Source,
+    CodeState, Environment, Fact, Plan, PlannedSource, PlannedSubject, PlannedWorkload, Source,
 };
 use prony_stats::quantile;
 use serde::{Deserialize, Serialize};
@@ -218,10 +217,8 @@ impl Entry {
         let computed = view::compute(run);
         let environment = &run.environment;
         let records = Records::new(&run.plan, &run.trials);
-        let commit = match environment.prony_commit.as_str() {
-            "" => String::new(),
-            commit => format!(" ({commit})"),
-        };
+        let mut facts = computed.view.environment.iter();
+        let prony = facts.find(|fact| fact.name == "prony");
         let not_run = computed.view.not_run.iter();
         let not_run = not_run.map(|not| (not.what.clone(), not.reason.clone(), not.remedy.clone()));
         let trials = || computed.cells.iter().map(|cell| &cell.trials);
@@ -238,7 +235,7 @@ impl Entry {
             unfinished: trials().any(is_short) && trials().all(|of| of.failed.is_empty()),
             code: environment.code.clone(),
             revised: revised(&run.plan),
-            prony: format!("{}{commit}", environment.prony_version),
+            prony: prony.map_or_else(String::new, |fact| fact.value.clone()),
             subjects: subjects(&run.plan),
             settings: settings(&run.plan),
             machine: machine(&computed.view),
@@ -258,24 +255,14 @@ impl Entry {
         revised.map_or(self.started_unix_ms, |revised| revised.committed_unix_ms)
     }
 
-    /// The commit that its figures are of: of the revision that was measured, or else of the code around the experiment.
-    pub fn commit(&self) -> &str {
-        let of_code = self.code.as_ref().map(|code| &*code.commit);
-        let of_revision = self.revised.as_ref().map(|revised| &*revised.commit);
-        of_revision.or(of_code).unwrap_or_default()
-    }
-
-    /// What was not committed of that code, by its digest; empty where all was.
-    pub fn uncommitted(&self) -> &str {
-        let code = self.code.as_ref().filter(|_| self.revised.is_none());
-        code.map_or("", |code| &code.changes_sha256)
-    }
-
-    /// What tells of that commit in words.
-    pub fn subject(&self) -> &str {
-        let of_code = self.code.as_ref().map(|code| &*code.subject);
-        let of_revision = self.revised.as_ref().map(|revised| &*revised.revision);
-        of_revision.or(of_code).unwrap_or_default()
+    /// The commit that its figures are of: of the revision that was measured, or else of the code around the experiment; what tells of it
+    /// in words, and the digest of what was not committed. Each is empty where it is not known.
+    pub fn code(&self) -> [&str; 3] {
+        match (&self.revised, &self.code) {
+            (Some(revised), _) => [&revised.commit, &revised.revision, ""],
+            (None, Some(code)) => [&code.commit, &code.subject, &code.changes_sha256],
+            (None, None) => [""; 3],
+        }
     }
 
     /// How and where it was measured, and what.
@@ -298,11 +285,6 @@ impl CellEntry {
             0 => self.label.clone(),
             connections => format!("{}, {}", self.label, counted(connections, "connection")),
         }
-    }
-
-    /// What went wrong.
-    pub fn error_count(&self) -> u64 {
-        self.errors.values().copied().fold(0, u64::saturating_add)
     }
 }
 
@@ -340,21 +322,18 @@ fn revised(plan: &Plan) -> Option<Revised> {
 
 /// Each subject's version, and what else tells its states apart.
 fn subjects(plan: &Plan) -> Vec<Fact> {
-    let pairs = |s: &PlannedSubject| {
-        let build = [&s.build_key, &s.files_sha256]
-            .map(|of| digits(of))
-            .join(" ");
-        let version = match (s.version.as_str(), build.trim()) {
-            ("", "") => "version not told",
-            (version, _) => version,
+    let facts = |s: &PlannedSubject| {
+        let build = [digits(&s.build_key), digits(&s.files_sha256)].join(" ");
+        let build = build.trim();
+        let version = match &*s.version {
+            "" if build.is_empty() => "version not told",
+            version => version,
         };
-        [
-            pair(&s.id, version),
-            pair(&format!("{}, build", s.id), build.trim()),
-        ]
+        let named = format!("{}, build", s.id);
+        [pair(&s.id, version), pair(&named, build)]
     };
-    let all = plan.subjects.iter().chain(&plan.peers).flat_map(pairs);
-    all.filter(|pair| !pair.value.is_empty()).collect()
+    let all = plan.subjects.iter().chain(&plan.peers).flat_map(facts);
+    all.filter(|fact| !fact.value.is_empty()).collect()
 }
 
 fn settings(plan: &Plan) -> Vec<Fact> {
@@ -509,16 +488,9 @@ fn latency(run: &Run, case: &Case<'_>, figures: &CellFigures) -> Latency {
 
 /// Everything in which the figures of two entries must be alike to be of the same thing.
 fn series(plan: &Plan, case: &Case<'_>) -> String {
-    let Cores {
-        subject,
-        generator,
-        lab,
-    } = &plan.cores;
+    let mut sides = vec![&plan.cores.subject, &plan.cores.generator];
     // Without cores of its own the lab is on the generator's, as in all entries of before.
-    let sides = match lab.is_empty() {
-        true => vec![subject, generator],
-        false => vec![subject, generator, lab],
-    };
+    sides.extend(Some(&plan.cores.lab).filter(|lab| !lab.is_empty()));
     json(&(
         &case.cell.id,
         case.workload.map(asked),

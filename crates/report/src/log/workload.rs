@@ -1,4 +1,4 @@
-//! One workload of an entry: its figures, what failed, where its latencies lie.
+//! One workload of an entry: its figures with what failed, and where its latencies lie.
 //!
 //! Not for: what is said of the differences between entries (`page`).
 
@@ -18,8 +18,6 @@ const KINDS: [(&str, &str); 6] = [
 ];
 /// The counters of a listen queue, which are told also where nothing failed.
 const QUEUE: [&str; 2] = ["listen overflows", "listen drops"];
-/// What stands in the first column.
-const PLACE: &str = "subject, connections";
 
 /// The text of a workload's region.
 pub fn section(section: &Section) -> String {
@@ -29,29 +27,21 @@ pub fn section(section: &Section) -> String {
         format!("### {}", markdown(&section.title)),
         markdown(&section.request),
         figures(&cells, section.kind == "program"),
-        errors(&cells),
         distribution(&cells),
     ];
     parts.retain(|part| !part.is_empty());
     format!("{}\n", parts.join("\n\n"))
 }
 
-/// `prony-wsgi, 100`
+/// What it is of, with what must be known of its figures before they are read, and the codes that say why; nothing of sound ones.
 fn place(cell: &CellEntry) -> String {
-    match cell.connections {
-        0 => markdown(&cell.label),
-        connections => markdown(&format!("{}, {connections}", cell.label)),
-    }
-}
-
-/// The same with what must be known of its figures before they are read, and the codes that say why; nothing of sound ones.
-fn place_and_limit(cell: &CellEntry) -> String {
     let limit = match cell.verdict.as_str() {
-        "" | "valid" => return place(cell),
+        "" | "valid" => return markdown(&cell.place()),
         "invalid" => "cannot be used",
         other => other,
     };
-    format!("{} (**{limit}**: {})", place(cell), cell.codes.join(", "))
+    let codes = cell.codes.join(", ");
+    format!("{} (**{limit}**: {codes})", markdown(&cell.place()))
 }
 
 fn time(ns: Option<f64>) -> String {
@@ -63,23 +53,19 @@ fn figures(cells: &[&CellEntry], is_program: bool) -> String {
         let rate = cell.rate_per_s.map(numbers::rate);
         let ends = cell.ends.filter(|_| rate.is_some() && cell.blocks > 1);
         let latency = |get: fn(&Latency) -> Option<f64>| cell.latency.as_ref().and_then(get);
-        let failed = match (cell.completed, cell.error_count()) {
-            _ if is_program => String::new(),
-            (0, 0) => NOTHING.to_owned(),
-            (_, count) => numbers::count(count),
-        };
+        let is_told = !is_program || !cell.errors.is_empty();
         [
-            place_and_limit(cell),
+            place(cell),
             rate.unwrap_or_else(|| markdown(&cell.absent)),
             ends.map_or_else(String::new, |(low, high)| numbers::rates(low, high)),
             time(latency(|l| l.p50)),
             time(latency(|l| l.p99)),
             time(cell.cpu_ns),
-            failed,
+            is_told.then(|| errors(cell)).unwrap_or_default(),
         ]
     };
     let head = [
-        PLACE,
+        "subject",
         if is_program { "rate/s" } else { "requests/s" },
         "blocks from–to",
         "p50",
@@ -87,48 +73,36 @@ fn figures(cells: &[&CellEntry], is_program: bool) -> String {
         "CPU/request",
         "errors",
     ];
-    filled(head, 1..7, cells.iter().map(row))
+    filled(head, 1..6, cells.iter().map(row))
 }
 
-/// What failed, and what the kernel counted meanwhile; a sentence where nothing did.
-fn errors(cells: &[&CellEntry]) -> String {
-    let has_any = |cell: &&&CellEntry| {
-        let mut counters = cell.counters.keys();
-        cell.error_count() > 0 || counters.any(|name| QUEUE.contains(&&**name))
-    };
+/// What failed beside how many right answers, how long it took to be let in, and what the kernel counted meanwhile.
+fn errors(cell: &CellEntry) -> String {
+    let count = cell.errors.values().copied().fold(0, u64::saturating_add);
+    let mut counters = cell.counters.keys();
+    match (count, cell.completed) {
+        (0, 0) => return NOTHING.to_owned(),
+        (0, _) if !counters.any(|name| QUEUE.contains(&&**name)) => return "0".to_owned(),
+        _ => {}
+    }
     let error = |(name, count): (&String, &u64)| {
         let known = KINDS.iter().find(|(known, _)| known == name);
         let words = known.map_or_else(|| name.replace('_', " "), |(_, words)| (*words).to_owned());
         format!("{} × {words}", numbers::count(*count))
     };
     let counter = |(name, count): (&String, &u64)| format!("{name} {}", numbers::count(*count));
-    let row = |cell: &&CellEntry| {
-        let slowest = Some(cell.connect_max_ns as f64).filter(|ns| *ns > 0.0);
-        let mut counters: Vec<String> = cell.counters.iter().map(counter).collect();
-        if !cell.own_counters && !counters.is_empty() {
-            counters.push("host-wide".to_owned());
-        }
-        [
-            place(cell),
-            numbers::count(cell.completed),
-            time(slowest),
-            cell.errors.iter().map(error).collect::<Vec<_>>().join(", "),
-            counters.join(", "),
-        ]
-    };
-    let head = [
-        PLACE,
-        "right answers",
-        "slowest connect",
-        "errors of whole runs",
-        "the kernel counted",
-    ];
-    let table = filled(head, 1..3, cells.iter().filter(has_any).map(row));
-    let is_measured = cells.iter().any(|cell| cell.rate_per_s.is_some());
-    match table.is_empty() && is_measured {
-        true => "Errors: none.".to_owned(),
-        false => table,
-    }
+    let slowest = (cell.connect_max_ns > 0).then(|| {
+        let time = numbers::time(cell.connect_max_ns as f64);
+        format!("slowest connect {time}")
+    });
+    let host_wide = !cell.own_counters && !cell.counters.is_empty();
+    let all = cell.errors.iter().map(error).chain(slowest);
+    let all = all.chain(cell.counters.iter().map(counter));
+    let all = all.chain(host_wide.then(|| "counters are host-wide".to_owned()));
+    let (count, right) = (numbers::count(count), numbers::count(cell.completed));
+    let all: Vec<String> = all.collect();
+    let all = markdown(&all.join(", "));
+    format!("{count} beside {right} right answers: {all}")
 }
 
 /// Where the latencies lie, folded away; nothing where none are known.
@@ -138,9 +112,9 @@ fn distribution(cells: &[&CellEntry]) -> String {
         let latency = cell.latency.as_ref()?;
         let slowest = Some(latency.max as f64).filter(|ns| *ns > 0.0);
         let within: Vec<String> = latency.percentiles.iter().map(within).collect();
-        (!within.is_empty()).then(|| [place(cell), time(slowest), within.join(" · ")])
+        (!within.is_empty()).then(|| [markdown(&cell.place()), time(slowest), within.join(" · ")])
     };
-    let head = [PLACE, "slowest", "so many requests within"];
+    let head = ["subject", "slowest", "so many requests within"];
     let table = filled(head, 1..2, cells.iter().filter_map(row));
     let title = "<details><summary>Distribution of latency</summary>";
     match table.is_empty() {
