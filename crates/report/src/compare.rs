@@ -38,9 +38,9 @@ pub struct Compared {
     /// The key of a metric that is compared, as in `summary.json`: `rate`, `p50`, `p99`, `cpu_subject`.
     pub metric: &'static str,
     /// Requests a second, or nanoseconds: the baseline's.
-    pub baseline: Option<f64>,
+    pub baseline: f64,
     /// The other's.
-    pub other: Option<f64>,
+    pub other: f64,
     /// The other over the baseline.
     pub ratio: f64,
     /// Ends of the interval, which hold together with those of the same metric; `None`: nothing is claimed.
@@ -238,8 +238,8 @@ fn of_cell(cell: &CellFigures, metric: Metric, ratio: &RatioFigure) -> Compared 
     Compared {
         place: with_settings(&place(cell), &cell.settings),
         metric: metric.key,
-        baseline: Some(baseline),
-        other: Some(own),
+        baseline,
+        other: own,
         ratio: ratio.ratio,
         interval: told.then_some((ratio.low, ratio.high)),
         conclusion: ratio.conclusion,
@@ -264,9 +264,8 @@ pub fn apart(baseline: &Entry, other: &Entry, history: &[Entry]) -> Comparison {
     let (pairs, left_out) = in_both(baseline, other);
     // Of another machine the baseline is no session like the others, and nothing is claimed.
     let is_like = baseline.environment == other.environment;
-    let further = history
-        .iter()
-        .filter(|e| is_like && e.id != baseline.id && e.id != other.id);
+    let is_further = |of: &&Entry| is_like && of.id != baseline.id && of.id != other.id;
+    let further = history.iter().filter(is_further);
     let mut all: Vec<&Entry> = further.chain([baseline]).collect();
     all.sort_by_key(|entry| entry.started_unix_ms);
     let metrics: [(Metric, Value); 2] = [
@@ -274,7 +273,7 @@ pub fn apart(baseline: &Entry, other: &Entry, history: &[Entry]) -> Comparison {
         (Metric::CPU, |cell| cell.cpu_ns),
     ];
     let mut figures = Vec::new();
-    let (mut degrees, mut resolution) = (0, None);
+    let (mut degrees, mut resolutions) = (0, Vec::new());
     for (metric, value) in metrics {
         for &(base, cell) in &pairs {
             let sides = Session::of(baseline, base, value).zip(Session::of(other, cell, value));
@@ -284,17 +283,13 @@ pub fn apart(baseline: &Entry, other: &Entry, history: &[Entry]) -> Comparison {
             let Some(compared) = compared else { continue };
             if metric.is_rate() {
                 degrees = degrees.max(compared.degrees);
-                resolution = compared
-                    .resolution
-                    .into_iter()
-                    .chain(resolution)
-                    .reduce(f64::max);
+                resolutions.extend(compared.resolution);
             }
             figures.push(Compared {
                 place: cell.id.clone(),
                 metric: metric.key,
-                baseline: Some(from.figure),
-                other: Some(own.figure),
+                baseline: from.figure,
+                other: own.figure,
                 ratio: compared.ratio.0,
                 interval: compared.interval.map(|of| (of.low.0, of.high.0)),
                 conclusion: compared.conclusion.word(),
@@ -309,7 +304,7 @@ pub fn apart(baseline: &Entry, other: &Entry, history: &[Entry]) -> Comparison {
         other: other.run.clone(),
         figures,
         left_out,
-        detectable: resolution,
+        detectable: resolutions.into_iter().reduce(f64::max),
         basis: basis_apart(is_like, is_claimed, degrees),
         ..Comparison::default()
     }
@@ -357,25 +352,16 @@ fn basis_apart(same_machine: bool, is_claimed: bool, degrees: usize) -> String {
 /// The entry of a log that `other` stands against: the newest before it that measured another state of something that both
 /// have; where there is none, the newest before it of all. `None`: there is none before it.
 pub fn baseline_in<'a>(log: &'a [Entry], other: &Entry) -> Option<&'a Entry> {
-    let before = log.iter();
-    let before =
-        before.filter(|of| of.started_unix_ms < other.started_unix_ms && of.id != other.id);
-    let mut before: Vec<&Entry> = before.collect();
+    let is_before = |of: &&Entry| of.started_unix_ms < other.started_unix_ms && of.id != other.id;
+    let mut before: Vec<&Entry> = log.iter().filter(is_before).collect();
     before.sort_by_key(|entry| entry.started_unix_ms);
     let is_other = |entry: &&&Entry| {
-        let mut cells = entry.cells();
-        let differs = |cell: &CellEntry, own: &CellEntry| {
-            own.series == cell.series && own.state != cell.state
-        };
-        entry.environment == other.environment
-            && cells.any(|cell| other.cells().any(|own| differs(cell, own)))
+        let like = |cell: &CellEntry| other.cells().find(|own| own.series == cell.series);
+        let differs = |cell: &CellEntry| like(cell).is_some_and(|own| own.state != cell.state);
+        entry.environment == other.environment && entry.cells().any(differs)
     };
-    before
-        .iter()
-        .rev()
-        .find(is_other)
-        .or(before.last())
-        .copied()
+    let newest = before.last();
+    before.iter().rev().find(is_other).or(newest).copied()
 }
 
 impl Compared {
@@ -409,13 +395,11 @@ impl Compared {
 
     /// `rate −7.9 % (−9.6 to −6.1)`; where nothing is claimed, what is still possible: `−4.0 to +6.5 %`.
     fn words(&self) -> String {
-        let metric = self.of();
-        let name = if metric.is_rate() {
-            metric.key
-        } else {
-            metric.compared
-        };
-        format!("{name} {}", self.change())
+        let (metric, change) = (self.of(), self.change());
+        match metric.is_rate() {
+            true => format!("rate {change}"),
+            false => format!("{} {change}", metric.compared),
+        }
     }
 
     /// By how much it is another.
@@ -538,8 +522,6 @@ impl Comparison {
         let clean = crate::escape::markdown;
         let row = |figure: &Compared| {
             let metric = figure.of();
-            let value =
-                |of: Option<f64>| of.map_or_else(|| numbers::NOTHING.to_owned(), metric.alone);
             let told = match figure.conclusion {
                 "higher" | "lower" => "",
                 "no-difference-shown" => "not shown, ",
@@ -547,8 +529,8 @@ impl Comparison {
             };
             vec![
                 metric.compared.to_owned(),
-                value(figure.baseline),
-                value(figure.other),
+                (metric.alone)(figure.baseline),
+                (metric.alone)(figure.other),
                 format!("{told}{}", figure.change()),
             ]
         };

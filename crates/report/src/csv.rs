@@ -16,16 +16,6 @@ use crate::metrics::Metric;
 /// A column: its name, and the path of what it has of a cell. Of a [figure](crate::figure::Figure) that is its median.
 type Column = (&'static str, &'static str);
 
-/// Where a cell has what only some kinds of work have; a run without these has none of their columns.
-const KINDS: [&str; 6] = [
-    "program",
-    "client",
-    "service",
-    "asked_per_s",
-    "open",
-    "search",
-];
-
 /// What every run has, before the metrics.
 const HEAD: &[Column] = &[
     ("cell", "cell"),
@@ -46,11 +36,15 @@ const HEAD: &[Column] = &[
     ("conclusion", "ratio.conclusion"),
 ];
 
-/// What is behind the metrics: what every run has, then what it has of [`KINDS`].
+/// What every run has, after the metrics.
 const TAIL: &[Column] = &[
     ("completed", "completed"),
     ("errors", "errors"),
     ("findings", "findings"),
+];
+
+/// What a run has besides, where a cell has what its path begins with: some kinds of work only.
+const KINDS: &[Column] = &[
     ("count", "program.count"),
     ("threads", "program.threads"),
     ("measure", "program.measure"),
@@ -157,22 +151,18 @@ const TAIL: &[Column] = &[
 pub fn csv(cells: &[CellFigures]) -> String {
     let cells = cells.iter().map(serde_json::to_value);
     let cells: Vec<Value> = cells.filter_map(Result::ok).collect();
+    let is_there = |(_, path): &&Column| {
+        let kind = path.split('.').next().unwrap_or_default();
+        cells.iter().any(|cell| cell.get(kind).is_some())
+    };
     let metrics = Metric::ALL
         .iter()
         .map(|metric| (metric.column, metric.path));
-    let metrics = metrics.filter(|(name, _)| !name.is_empty());
-    let all = HEAD
-        .iter()
-        .copied()
-        .chain(metrics)
-        .chain(TAIL.iter().copied());
-    let is_there = |(_, path): &Column| {
-        let kind = path.split('.').next().unwrap_or_default();
-        !KINDS.contains(&kind) || cells.iter().any(|cell| cell.get(kind).is_some())
-    };
+    let metrics: Vec<Column> = metrics.filter(|(name, _)| !name.is_empty()).collect();
+    let all = HEAD.iter().chain(&metrics).chain(TAIL);
     // One that two kinds of cells have is there once, with what the cell's own kind says.
     let mut columns: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (name, path) in all.filter(is_there) {
+    for (name, path) in all.chain(KINDS.iter().filter(is_there)) {
         push_under(&mut columns, name, path);
     }
     let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();

@@ -102,23 +102,19 @@ fn bench_name(case: &Case<'_>) -> String {
     let workload = plain(&cell.workload);
     let mut letters = workload.chars();
     let first = letters.next().map(|c| c.to_uppercase().to_string());
-    let mut name = format!(
-        "Benchmark{}{}/subject={}",
-        first.unwrap_or_default(),
-        letters.as_str(),
-        plain(&cell.subject)
-    );
-    let _ = match cell.count {
-        Some(count) => write!(name, "/n={count}"),
-        None => write!(name, "/c={}", cell.connections),
-    };
-    if let Some(rate) = cell.rate_per_s {
-        let _ = write!(name, "/rate={rate}");
-    }
-    for (setting, value) in &cell.settings {
-        let _ = write!(name, "/{}={}", plain(setting), plain(value));
-    }
-    name
+    let (first, rest) = (first.unwrap_or_default(), letters.as_str());
+    let mut parts = vec![
+        format!("Benchmark{first}{rest}"),
+        format!("subject={}", plain(&cell.subject)),
+        match cell.count {
+            Some(count) => format!("n={count}"),
+            None => format!("c={}", cell.connections),
+        },
+    ];
+    parts.extend(cell.rate_per_s.map(|rate| format!("rate={rate}")));
+    let settings = cell.settings.iter();
+    parts.extend(settings.map(|(setting, value)| format!("{}={}", plain(setting), plain(value))));
+    parts.join("/")
 }
 
 fn one_line(text: &str) -> String {

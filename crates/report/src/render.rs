@@ -210,11 +210,16 @@ fn document(view: &View, analysis: &str) -> String {
         }
     };
     let rankings = view.answer.rankings.iter().zip(&view.charts);
+    let title = escape::markdown(&view.title);
+    let mut before = format!("# {title}\n\n## Short answer\n\n{own_answer}\n\n");
+    if !analysis.is_empty() {
+        before.push_str(&format!("## Analysis\n\n{analysis}"));
+    }
     let values = context! {
         v => Value::from(Serde(view)),
         own_answer => safe(own_answer.to_owned()),
         analysis => safe(analysis.to_owned()),
-        contents => safe(contents(view)),
+        contents => safe(contents(view, &before)),
         rankings => rankings.map(|(of, chart)| ranking(of, Some(chart))).collect::<Vec<_>>(),
         parts => view.parts.iter().map(part).collect::<Vec<_>>(),
         flames => view.why.as_ref().map_or_else(Vec::new, flame_links),
@@ -238,17 +243,20 @@ const ROWS_MAX: usize = 30;
 /// Parts from which on a document lists them.
 const CONTENTS_MIN: usize = 4;
 
-/// Links to the parts; empty where there are few.
-fn contents(view: &View) -> String {
+/// Links to the parts; empty where there are few. What stands `before` them has its headings, too.
+fn contents(view: &View, before: &str) -> String {
+    if view.parts.len() < CONTENTS_MIN {
+        return String::new();
+    }
     let mut taken = BTreeMap::new();
+    for heading in outline::outline("", before).headings {
+        outline::anchor(&heading.text, &mut taken);
+    }
     let link = |part: &Part| {
         let anchor = outline::anchor(&part.title, &mut taken);
         format!("[{}](#{anchor})", escape::markdown(&part.title))
     };
-    match view.parts.len() < CONTENTS_MIN {
-        true => String::new(),
-        false => view.parts.iter().map(link).collect::<Vec<_>>().join(" · "),
-    }
+    view.parts.iter().map(link).collect::<Vec<_>>().join(" · ")
 }
 
 /// All that the document leaves out.

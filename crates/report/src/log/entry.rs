@@ -268,8 +268,10 @@ impl Entry {
     /// How and where it was measured, and what.
     pub fn conditions(&self) -> Vec<Fact> {
         let prony = pair("Prony", &self.prony);
-        let facts = [&[prony][..], &self.subjects, &self.settings, &self.machine];
-        facts.concat()
+        let not_run: Vec<&str> = self.not_run.iter().map(|(what, ..)| &**what).collect();
+        let not_run = pair("not run", &not_run.join(", "));
+        let (first, last) = (&[prony][..], &[not_run][..]);
+        [first, &self.subjects, &self.settings, &self.machine, last].concat()
     }
 
     /// Every cell of every workload.

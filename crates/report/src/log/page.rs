@@ -30,23 +30,28 @@ const HEAD: [&str; 3] = ["entry", "what changed", "what it did"];
 /// workload, and what was found. `folder` is where [`journey::pictures`] are, as an address in the document; `document` is its text
 /// until now, of which entries that are known nowhere else keep their rows in the overview.
 pub fn regions(history: &History, folder: &str, document: &str) -> Vec<Region> {
-    let region = |entry: Option<&Entry>, id: String, text: String| Region {
-        id,
-        entry: entry.map(|entry| entry.id.clone()),
-        text,
-    };
     let text = overview(history, folder, document);
-    let mut regions = vec![region(None, OVERVIEW.to_owned(), text)];
+    let mut regions = vec![Region {
+        id: OVERVIEW.to_owned(),
+        entry: None,
+        text,
+    }];
     for (before, account) in beside(history) {
         let entry = &account.entry;
-        let id = |part: &str| format!("{}/{part}", entry.id);
-        let mut add = |id: String, text: String| regions.push(region(Some(entry), id, text));
-        add(entry.id.clone(), head(before, account));
+        let mut texts = vec![(entry.id.clone(), head(before, account))];
+        let mut add = |part: &str, text| texts.push((format!("{}/{part}", entry.id), text));
         for (name, section) in names(&entry.sections).iter().zip(&entry.sections) {
-            add(id(name), workload::section(section));
+            add(name, workload::section(section));
         }
         // Also where there are none: what a later version finds has its place then.
-        add(id(FINDINGS), findings(&entry.findings));
+        add(FINDINGS, findings(&entry.findings));
+        let own = Some(entry.id.clone());
+        let region = |(id, text)| Region {
+            id,
+            entry: own.clone(),
+            text,
+        };
+        regions.extend(texts.into_iter().map(region));
     }
     regions
 }
@@ -103,11 +108,8 @@ fn overview(history: &History, folder: &str, document: &str) -> String {
     let newest = history.accounts.last().zip(links.last());
     let mut text = match newest {
         Some((Account { entry, .. }, link)) if !entry.answer.is_empty() => {
-            let lines = entry
-                .answer
-                .iter()
-                .map(|line| format!("- {}\n", markdown(line)));
-            let lines: String = lines.collect();
+            let line = |line: &String| format!("- {}\n", markdown(line));
+            let lines: String = entry.answer.iter().map(line).collect();
             format!("**Short answer of the newest entry, {link}:**\n\n{lines}\n")
         }
         _ => String::new(),
@@ -125,11 +127,10 @@ fn overview(history: &History, folder: &str, document: &str) -> String {
     rows.sort_by(|a, b| a[0].cmp(&b[0]));
     let table = match rows.len() {
         0 => "No run of this experiment has been found.".to_owned(),
-        count => format!(
-            "{}, newest last.\n\n{}",
-            counted(count, "entry"),
-            filled(HEAD, 0..0, rows)
-        ),
+        count => {
+            let (count, table) = (counted(count, "entry"), filled(HEAD, 0..0, rows));
+            format!("{count}, newest last.\n\n{table}")
+        }
     };
     let (untold, changes) = (untold_words(history), changes_words(history));
     format!("{text}{table}\n\n{untold}\n\n{changes}\n")
@@ -139,23 +140,17 @@ fn overview(history: &History, folder: &str, document: &str) -> String {
 /// had more columns between the first two and the last.
 fn rows_kept(document: &str, history: &History) -> Vec<[String; 3]> {
     let lines: Vec<&str> = document.lines().collect();
+    let entries = history.accounts.iter().map(|account| &account.entry);
     let row = |pair: &[&str]| {
-        let id = pair[0]
-            .strip_prefix("<!-- prony:begin ")?
-            .strip_suffix(" -->")?;
-        let mut known = history.accounts.iter().map(|account| &*account.entry.id);
-        let heading = pair[1]
-            .strip_prefix("## ")
-            .filter(|_| known.all(|known| known != id))?;
-        let start = format!("| [{heading}](#");
+        let begin = pair[0].strip_prefix("<!-- prony:begin ")?;
+        let id = begin.strip_suffix(" -->")?;
+        let start = format!("| [{}](#", pair[1].strip_prefix("## ")?);
         let old = lines.iter().find(|line| line.starts_with(&start))?;
         let cells = old.strip_prefix("| ")?.strip_suffix(" |")?.split(" | ");
         let mut cells = cells.map(|cell| cell.trim().to_owned());
-        Some([
-            cells.next()?,
-            cells.next()?,
-            cells.last().unwrap_or_default(),
-        ])
+        let (entry, changed) = (cells.next()?, cells.next()?);
+        let row = [entry, changed, cells.last().unwrap_or_default()];
+        entries.clone().all(|entry| entry.id != id).then_some(row)
     };
     lines.windows(2).filter_map(row).collect()
 }
@@ -170,12 +165,12 @@ fn summary(before: Option<&Entry>, account: &Account) -> [String; 2] {
         (entry.verdict == "invalid", "some figures cannot be used"),
         (entry.gone, "its run directory is gone"),
     ];
-    let states = states.into_iter().filter(|(is, _)| *is);
-    let states = states.map(|(_, state)| state.to_owned());
-    let changed: Vec<String> = iter::once(changed::words(before, entry))
-        .chain(states)
-        .collect();
-    [changed.join("; "), since_words(account)]
+    let state = |(is, state): (bool, &str)| is.then(|| format!("; {state}"));
+    let states: String = states.into_iter().filter_map(state).collect();
+    [
+        changed::words(before, entry) + &states,
+        since_words(account),
+    ]
 }
 
 /// What may be said of an entry beside the state before it, in a few words; empty where nothing is told apart.
@@ -206,21 +201,19 @@ fn untold_words(history: &History) -> String {
     let newest = newest.find(|account| !account.differences.is_empty());
     let all = newest.map_or(&[][..], |account| &account.differences);
     let all = all.iter().map(|d| &d.compared);
-    let known = all
-        .clone()
-        .filter(|of| of.conclusion != Conclusion::NotClaimed);
+    let is_known = |of: &&SessionComparison| of.conclusion != Conclusion::NotClaimed;
+    let known = all.clone().filter(is_known);
     let spread = |get: fn(&SessionComparison) -> Option<f64>| {
         let values = sorted(&known.clone().filter_map(get).collect::<Vec<_>>());
         let ends = values.first().into_iter().chain(values.last());
-        let ends = distinct(ends.map(|end| numbers::percent(*end)));
-        ends.join(" to ")
+        distinct(ends.map(|end| numbers::percent(*end))).join(" to ")
     };
     let rest = match all.clone().count() - known.clone().count() {
         0 => String::new(),
-        rest => format!(
-            " Too few entries stand behind {} of the newest one.",
-            figures(rest)
-        ),
+        rest => {
+            let rest = figures(rest);
+            format!(" Too few entries stand behind {rest} of the newest one.")
+        }
     };
     match known.clone().count() {
         0 => format!(
