@@ -92,7 +92,7 @@ fn commits(before: Option<&Entry>, entry: &Entry) -> Vec<[String; 2]> {
     let [own, words, changes] = entry.code();
     let [own_before, _, changes_before] = before.map_or([""; 3], Entry::code);
     let mut new = Vec::new();
-    if own != own_before {
+    if !own.is_empty() && own != own_before {
         let row = |of: &Commit| [of.commit.clone(), of.subject.clone()];
         new.extend(between(before, entry).map(row));
         if new.is_empty() {

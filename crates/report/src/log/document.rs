@@ -79,42 +79,27 @@ pub fn written(document: &str, regions: &[Region]) -> Result<Written, Damaged> {
         let mut own = regions.iter().filter(|r| r.entry.as_deref() == Some(entry));
         own.any(|region| present.contains(&&*region.id))
     };
-    let newest = entries.iter().rposition(is_present);
-    let is_written = |(at, entry): &(usize, &str)| match &known {
+    let older = &entries[..entries.iter().rposition(is_present).unwrap_or(0)];
+    let is_written = |entry: &&str| match &known {
         Some(known) => known.contains(entry),
-        None => newest.is_some_and(|newest| at < &newest),
+        None => older.contains(entry),
     };
-    let absent = entries.iter().copied().enumerate();
-    let absent = absent.filter(|(_, entry)| !is_present(entry));
-    let (left_out, added): (Vec<_>, Vec<_>) = absent.partition(is_written);
-    let [left_out, added] = [left_out, added].map(|of| {
-        let ids = of.into_iter().map(|(_, entry)| entry.to_owned());
-        ids.collect::<Vec<String>>()
-    });
+    let absent = entries.iter().copied().filter(|entry| !is_present(entry));
+    let (left_out, added): (Vec<&str>, Vec<&str>) = absent.partition(is_written);
     let listed: BTreeSet<&str> = known.iter().flatten().chain(&entries).copied().collect();
-    let newline = if document.contains("\r\n") {
-        "\r\n"
-    } else {
-        "\n"
-    };
+    let newline = ["\n", "\r\n"][usize::from(document.contains("\r\n"))];
     let body = |region: &Region| body(region, &listed).replace('\n', newline);
     let (mut text, mut replaced) = (String::with_capacity(document.len() * 2), Vec::new());
-    for piece in &pieces {
+    for Piece { region, text: old } in &pieces {
         // That of an entry that the history does not have is left as it is.
-        let own = regions
-            .iter()
-            .find(|region| piece.region == Some(&region.id));
-        match own.map(body).filter(|new| new != piece.text) {
-            Some(new) => {
-                replaced.extend(piece.region.map(str::to_owned));
-                text.push_str(&new);
-            }
-            None => text.push_str(piece.text),
-        }
+        let own = regions.iter().find(|own| *region == Some(&own.id));
+        let new = own.map(body).filter(|new| new != old);
+        replaced.extend(region.filter(|_| new.is_some()).map(str::to_owned));
+        text.push_str(new.as_deref().unwrap_or(old));
     }
     for region in regions {
         let is_added = match &region.entry {
-            Some(entry) => added.contains(entry),
+            Some(entry) => added.contains(&&**entry),
             // A document without any region has not been written before.
             None => present.is_empty(),
         };
@@ -122,11 +107,12 @@ pub fn written(document: &str, regions: &[Region]) -> Result<Written, Damaged> {
             append(&mut text, &region.id, &body(region), newline);
         }
     }
+    let owned = |ids: Vec<&str>| ids.into_iter().map(str::to_owned).collect();
     Ok(Written {
         text,
-        added,
+        added: owned(added),
         replaced,
-        left_out,
+        left_out: owned(left_out),
     })
 }
 
@@ -164,14 +150,18 @@ fn known<'a>(pieces: &[Piece<'a>]) -> Option<BTreeSet<&'a str>> {
     Some(ids.flatten().collect())
 }
 
+/// Whether an id may hold it, beside the `/` between its parts.
+pub fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "._-".contains(c)
+}
+
 /// What a line marks; `None`: nothing.
 fn marker(line: &str) -> Option<Marker<'_>> {
     let rest = line.trim().strip_prefix(OPEN)?;
     let inner = rest.strip_suffix("-->").unwrap_or_default().trim();
     let (word, ids) = inner.split_once(' ').unwrap_or((inner, ""));
     let ids = ids.trim();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
-    let is_one = !ids.is_empty() && ids.chars().all(plain);
+    let is_one = !ids.is_empty() && ids.chars().all(|c| is_plain(c) || c == '/');
     Some(match word {
         "begin" if is_one => Marker::Begin(ids),
         "end" if is_one => Marker::End(ids),

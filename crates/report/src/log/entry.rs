@@ -12,9 +12,10 @@ use prony_record::{
 use prony_stats::quantile;
 use serde::{Deserialize, Serialize};
 
+use super::document::is_plain;
 use crate::Run;
 use crate::figure::merged;
-use crate::figures::{CellFigures, Trials};
+use crate::figures::CellFigures;
 use crate::lists::distinct;
 use crate::notes::{Note, SeenCell};
 use crate::numbers;
@@ -221,8 +222,10 @@ impl Entry {
         let prony = facts.find(|fact| fact.name == "prony");
         let not_run = computed.view.not_run.iter();
         let not_run = not_run.map(|not| (not.what.clone(), not.reason.clone(), not.remedy.clone()));
-        let trials = || computed.cells.iter().map(|cell| &cell.trials);
-        let is_short = |of: &Trials| (of.planned as usize) > of.measured.len();
+        let planned: usize = run.plan.order.iter().map(Vec::len).sum();
+        let done = run.plan.cells.iter();
+        let done: usize = done.map(|cell| records.trials(&cell.id).len()).sum();
+        let has_failed = |cell: &CellFigures| !cell.trials.failed.is_empty();
         Entry {
             schema: ENTRY_SCHEMA,
             id: id(environment.started_unix_ms, name),
@@ -232,7 +235,7 @@ impl Entry {
             question: run.plan.question.0.clone(),
             answer: computed.view.answer.sentences().cloned().collect(),
             verdict: verdict_word(computed.view.verdict).to_owned(),
-            unfinished: trials().any(is_short) && trials().all(|of| of.failed.is_empty()),
+            unfinished: done < planned && !computed.cells.iter().any(has_failed),
             code: environment.code.clone(),
             revised: revised(&run.plan),
             prony: prony.map_or_else(String::new, |fact| fact.value.clone()),
@@ -294,10 +297,7 @@ impl CellEntry {
 fn id(started_unix_ms: u64, name: &str) -> String {
     let moment = numbers::moment(started_unix_ms);
     let date = moment.trim_end_matches(" UTC").replace(' ', "-");
-    let plain = |c: char| match c.is_ascii_alphanumeric() || "._-".contains(c) {
-        true => c,
-        false => '-',
-    };
+    let plain = |c: char| if is_plain(c) { c } else { '-' };
     let name: String = name.chars().map(plain).collect();
     format!("{}-{name}", date.replace(':', ""))
 }
@@ -416,19 +416,17 @@ fn cell_entry(run: &Run, records: &Records<'_>, figures: &CellFigures) -> Option
     let cell = run.plan.cells.iter().find(|cell| cell.id == figures.cell)?;
     let case = records.case(cell);
     let client = figures.client.as_ref();
+    let what = ["requests", "users"][usize::from(figures.users.is_some())];
     let limited = [Code::P001, Code::P020];
     let limited = figures.findings.iter().any(|code| limited.contains(code));
     let rates: Vec<f64> = case.rates().into_iter().map(|(_, rate)| rate).collect();
     let (counters, own_counters) = counters(&case);
-    let connects = case
-        .measured()
-        .filter_map(|trial| Some(trial.load.as_ref()?.connect_ns.max));
+    let loads = case.measured().filter_map(|trial| trial.load.as_ref());
     Some(CellEntry {
         id: cell.id.clone(),
-        label: match (cell.rate_per_s.map(numbers::rate), &figures.users) {
-            (Some(rate), Some(_)) => format!("{}, {rate} users/s asked for", figures.label),
-            (Some(rate), None) => format!("{}, {rate} requests/s asked for", figures.label),
-            (None, _) => figures.label.clone(),
+        label: match cell.rate_per_s.map(numbers::rate) {
+            Some(rate) => format!("{}, {rate} {what}/s asked for", figures.label),
+            None => figures.label.clone(),
         },
         connections: cell.connections,
         series: series(&run.plan, &case),
@@ -444,7 +442,7 @@ fn cell_entry(run: &Run, records: &Records<'_>, figures: &CellFigures) -> Option
         ends: figures.rate_per_s.map(|f| (f.low, f.high)),
         session: session(&rates, run.plan.blocks).filter(|_| !limited && !figures.is_invalid()),
         latency: Some(latency(run, &case, figures)),
-        connect_max_ns: connects.max().unwrap_or(0),
+        connect_max_ns: loads.map(|load| load.connect_ns.max).max().unwrap_or(0),
         cpu_ns: median(figures.cpu_subject_ns()),
         completed: client.map_or(figures.completed, |client| client.counts.answered),
         errors: figures.errors_by_kind.clone(),
@@ -579,14 +577,15 @@ fn json(value: &impl Serialize) -> String {
 
 fn found(computed: &ComputedRun) -> Vec<Found> {
     let is_cell = |of: &&SeenCell| computed.cells.iter().any(|cell| cell.cell == of.cell);
+    let count = |note: &Note| {
+        let cells = note.seen.iter().flat_map(|seen| &seen.cells);
+        cells.filter(is_cell).count()
+    };
     let found = |note: &Note| Found {
         code: note.code.to_string(),
         title: note.title.to_owned(),
         severity: view::severity_word(note.severity).to_owned(),
-        count: {
-            let cells = note.seen.iter().flat_map(|seen| &seen.cells);
-            cells.filter(is_cell).count()
-        },
+        count: count(note),
     };
     computed.view.notes.iter().map(found).collect()
 }

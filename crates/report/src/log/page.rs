@@ -11,7 +11,7 @@ use prony_stats::{
 };
 
 use super::changed::{self, block};
-use super::document::{OVERVIEW, Region};
+use super::document::{OVERVIEW, Region, is_plain};
 use super::entry::{Entry, Found, Revised, Section, digits};
 use super::history::{Account, Change, Difference, History, Unlike};
 use super::{journey, workload};
@@ -77,8 +77,8 @@ fn beside(history: &History) -> impl Iterator<Item = (Option<&Entry>, &Account)>
 pub fn names(sections: &[Section]) -> Vec<String> {
     let mut taken = vec![FINDINGS.to_owned()];
     for section in sections {
-        let plain = |c: &char| c.is_ascii_alphanumeric() || "._-".contains(*c);
-        let name: String = section.workload.chars().filter(plain).collect();
+        let plain = section.workload.chars().filter(|c| is_plain(*c));
+        let name: String = plain.collect();
         let numbered = (2..).map(|number| format!("{name}-{number}"));
         let mut all = iter::once(name.clone()).chain(numbered);
         let free = all.find(|name| !name.is_empty() && !taken.contains(name));
