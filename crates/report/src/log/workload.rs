@@ -53,7 +53,6 @@ fn figures(cells: &[&CellEntry], is_program: bool) -> String {
         let rate = cell.rate_per_s.map(numbers::rate);
         let ends = cell.ends.filter(|_| rate.is_some() && cell.blocks > 1);
         let latency = |get: fn(&Latency) -> Option<f64>| cell.latency.as_ref().and_then(get);
-        let is_told = !is_program || !cell.errors.is_empty();
         [
             place(cell),
             rate.unwrap_or_else(|| markdown(&cell.absent)),
@@ -61,7 +60,7 @@ fn figures(cells: &[&CellEntry], is_program: bool) -> String {
             time(latency(|l| l.p50)),
             time(latency(|l| l.p99)),
             time(cell.cpu_ns),
-            is_told.then(|| errors(cell)).unwrap_or_default(),
+            errors(cell, is_program),
         ]
     };
     let head = [
@@ -77,10 +76,11 @@ fn figures(cells: &[&CellEntry], is_program: bool) -> String {
 }
 
 /// What failed beside how many right answers, how long it took to be let in, and what the kernel counted meanwhile.
-fn errors(cell: &CellEntry) -> String {
+fn errors(cell: &CellEntry, is_program: bool) -> String {
     let count = cell.errors.values().copied().fold(0, u64::saturating_add);
     let mut counters = cell.counters.keys();
     match (count, cell.completed) {
+        (0, _) if is_program => return String::new(),
         (0, 0) => return NOTHING.to_owned(),
         (0, _) if !counters.any(|name| QUEUE.contains(&&**name)) => return "0".to_owned(),
         _ => {}
