@@ -176,7 +176,7 @@ fn read(
     let entry = Entry::of(&run, &file_name(&whole));
     let entry = Entry {
         digest,
-        commits: code::commits(&words.experiment, entry.code()[0]),
+        commits: code::commits(&words.experiment, entry.measured_commit()[0]),
         ..entry
     };
     kept.put(&name, &path, &stamp, &entry)

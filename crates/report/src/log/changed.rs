@@ -89,8 +89,8 @@ fn conditions(before: Option<&Entry>, entry: &Entry) -> Vec<[String; 3]> {
 /// The commits of `entry` that the one `before` it did not have, newest first, and what was not committed. Where it is not known what
 /// lies between, that of the entry alone.
 fn commits(before: Option<&Entry>, entry: &Entry) -> Vec<[String; 2]> {
-    let [own, words, changes] = entry.code();
-    let [own_before, _, changes_before] = before.map_or([""; 3], Entry::code);
+    let [own, words, changes] = entry.measured_commit();
+    let [own_before, _, changes_before] = before.map_or([""; 3], Entry::measured_commit);
     let mut new = Vec::new();
     if !own.is_empty() && own != own_before {
         let row = |of: &Commit| [of.commit.clone(), of.subject.clone()];
@@ -110,7 +110,7 @@ fn commits(before: Option<&Entry>, entry: &Entry) -> Vec<[String; 2]> {
 /// The commits that `entry` kept, without those that the one `before` it had.
 fn between<'a>(before: Option<&Entry>, entry: &'a Entry) -> impl Iterator<Item = &'a Commit> {
     let all = entry.commits.iter();
-    let [own, ..] = before.map_or([""; 3], Entry::code);
+    let [own, ..] = before.map_or([""; 3], Entry::measured_commit);
     let kept = before.map_or(&[][..], |before| &before.commits);
     let count = match before {
         // Kept before entries had commits, it had all that are older than its own.

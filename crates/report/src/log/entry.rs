@@ -74,7 +74,7 @@ pub struct Entry {
     pub unfinished: bool,
     /// State of the code around the experiment.
     pub code: Option<CodeState>,
-    /// The commits up to that of [`Entry::commit`], newest first, as far as they were kept.
+    /// The commits up to that of [`Entry::measured_commit`], newest first, as far as they were kept.
     pub commits: Vec<Commit>,
     /// The subject that was measured as it was at another revision of this code, where there is one; of several the newest.
     pub revised: Option<Revised>,
@@ -260,7 +260,7 @@ impl Entry {
 
     /// The commit that its figures are of: of the revision that was measured, or else of the code around the experiment; what tells of it
     /// in words, and the digest of what was not committed. Each is empty where it is not known.
-    pub fn code(&self) -> [&str; 3] {
+    pub fn measured_commit(&self) -> [&str; 3] {
         match (&self.revised, &self.code) {
             (Some(revised), _) => [&revised.commit, &revised.revision, ""],
             (None, Some(code)) => [&code.commit, &code.subject, &code.changes_sha256],
