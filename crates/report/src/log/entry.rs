@@ -272,7 +272,7 @@ impl Entry {
     pub fn conditions(&self) -> Vec<Fact> {
         let prony = pair("Prony", &self.prony);
         let not_run: Vec<&str> = self.not_run.iter().map(|(what, ..)| &**what).collect();
-        let not_run = pair("not run", &not_run.join(", "));
+        let not_run = pair("what was not run", &not_run.join(", "));
         let (first, last) = (&[prony][..], &[not_run][..]);
         [first, &self.subjects, &self.settings, &self.machine, last].concat()
     }
