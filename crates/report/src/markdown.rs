@@ -23,17 +23,22 @@ pub fn words(head: &[&str], rows: &[Vec<String>]) -> String {
 
 /// A table of words that are Markdown already, without the columns in which nothing stands; empty without rows. Columns within
 /// `numbers` hold numbers.
-pub fn filled(head: &[&str], numbers: Range<usize>, rows: &[Vec<String>]) -> String {
+pub fn filled<const N: usize>(
+    head: [&str; N],
+    numbers: Range<usize>,
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> String {
+    let rows: Vec<[String; N]> = rows.into_iter().collect();
     let is_filled = |at: &usize| rows.iter().any(|row| !row[*at].is_empty());
-    let kept: Vec<usize> = (0..head.len()).filter(is_filled).collect();
+    let kept: Vec<usize> = (0..N).filter(is_filled).collect();
+    let of = |row: &[String; N]| kept.iter().map(|at| row[*at].clone()).collect();
     let heads = kept
         .iter()
         .map(|at| (head[*at].to_owned(), numbers.contains(at)));
-    let row = |row: &Vec<String>| kept.iter().map(|at| row[*at].clone()).collect();
-    let shown: Vec<Vec<String>> = rows.iter().map(row).collect();
-    match rows.is_empty() {
+    let texts: Vec<Vec<String>> = rows.iter().map(of).collect();
+    match kept.is_empty() {
         true => String::new(),
-        false => aligned(&heads.collect::<Vec<_>>(), &shown),
+        false => aligned(&heads.collect::<Vec<_>>(), &texts),
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use prony_findings::Case;
 use prony_record::{Plan, Trial, Visit};
 use prony_stats::{
-    BLOCKS_INTERVAL_MIN, CONFIDENCE, Comparison, Conclusion, TURNED_BLOCKS_MIN, Variance, compare,
+    BLOCKS_INTERVAL_MIN, CONFIDENCE, Comparison, TURNED_BLOCKS_MIN, Variance, compare,
     compare_from, of_turns,
 };
 use serde::Serialize;
@@ -89,12 +89,7 @@ impl RatioFigure {
     fn take(&mut self, compared: &Comparison) {
         (self.low, self.high) = (compared.spread.low.0, compared.spread.high.0);
         self.spread = kind_name(compared.spread.kind);
-        self.conclusion = match compared.conclusion {
-            Conclusion::NotClaimed => "not-claimed",
-            Conclusion::NoDifferenceShown => "no-difference-shown",
-            Conclusion::Higher => "higher",
-            Conclusion::Lower => "lower",
-        };
+        self.conclusion = compared.conclusion.word();
     }
 
     /// The same of its `blocks`, where these are of several runs that are joined. `None` where fewer than two of them have it.

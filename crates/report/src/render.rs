@@ -149,7 +149,18 @@ fn document(view: &View, analysis: &str) -> String {
     };
     let rankings = view.answer.rankings.iter().zip(&view.charts);
     let threads = view.why.iter().filter_map(|why| why.threads.as_ref());
+    // What stands before the parts has its headings, too.
+    let mut before = format!(
+        "# {}\n\n## Short answer\n\n{own_answer}\n\n",
+        markdown(&view.title)
+    );
+    if !analysis.is_empty() {
+        before.push_str(&format!("## Analysis\n\n{analysis}"));
+    }
     let mut taken = BTreeMap::new();
+    for heading in outline::outline("", &before).headings {
+        outline::anchor(&heading.text, &mut taken);
+    }
     let anchor = |part: &Part| outline::anchor(&part.title, &mut taken);
     let anchors: Vec<String> = view.parts.iter().map(anchor).collect();
     let values = context! {
@@ -232,15 +243,15 @@ fn ranking((of, chart): (&Ranking, &Picture)) -> Value {
             .place
             .map_or_else(String::new, |place| place.to_string());
         let texts = [&row.name, &row.value, &row.beside].map(|text| markdown(text));
-        [vec![place], texts.into()].concat()
+        let [name, value, beside] = texts;
+        [place, name, value, beside]
     };
-    let rows: Vec<Vec<String>> = of.rows.iter().map(row).collect();
     let out = of.left_out.iter();
     let out = out.map(|of| markdown(&format!("{} ({})", of.name, of.why)));
     context! {
         title => &of.title,
         chart => link(chart, &of.metric),
-        table => safe(crate::markdown::filled(&["", "", &of.metric, &compared], 0..0, &rows)),
+        table => safe(crate::markdown::filled(["", "", &of.metric, &compared], 0..0, of.rows.iter().map(row))),
         left_out => safe(out.collect::<Vec<_>>().join("; ")),
     }
 }

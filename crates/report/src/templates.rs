@@ -33,6 +33,7 @@ pub fn templates() -> Environment<'static> {
         ("site.html", include_str!("templates/site.html")),
         ("load.html", include_str!("templates/load.html")),
         ("plot.svg", include_str!("templates/plot.svg")),
+        ("junit.xml", include_str!("templates/junit.xml")),
     ] {
         environment
             .add_template(name, source)

@@ -889,3 +889,12 @@ fn ten_thousand_trials_are_rendered_in_two_seconds_and_half_a_gigabyte() {
     assert!(most_kib < 500_000, "{most_kib} KiB");
     assert!(ms < 2_000, "{ms} ms");
 }
+
+#[test]
+fn a_section_that_is_called_like_the_document_is_linked_to() {
+    let mut run = fixture::programs::spread(7);
+    run.plan.title = "Overview".into();
+    let document = render(&run).document_md;
+    assert!(document.contains("# Overview\n"), "{document}");
+    assert!(document.contains("[Overview](#overview-1)"), "{document}");
+}
