@@ -372,7 +372,7 @@ fn of_dirs(words: &CompareWords, streams: &mut Streams<'_>) -> anyhow::Result<Co
     let named = |dir: &Path| words.dirs.iter().any(|other| same(other, dir));
     let mut history = Vec::new();
     let experiment = crate::log::experiment_of(last)?;
-    for dir in dirs_in(&folder)? {
+    for dir in crate::log::dirs_in(&folder)? {
         let is_other = || method_of(&dir).is_ok_and(|of| of != method);
         if named(&dir)
             || crate::log::experiment_of(&dir).ok().as_ref() != Some(&experiment)
@@ -433,16 +433,6 @@ fn same(one: &Path, other: &Path) -> bool {
 fn folder_of(dir: &Path) -> anyhow::Result<PathBuf> {
     let whole = fs::canonicalize(dir).with_context(|| dir.display().to_string())?;
     Ok(whole.parent().map_or(whole.clone(), Path::to_path_buf))
-}
-
-/// The run directories in a folder, by name.
-fn dirs_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let listed =
-        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    let mut dirs: Vec<PathBuf> = listed.flatten().map(|entry| entry.path()).collect();
-    dirs.retain(|dir| dir.join(layout::PLAN).is_file());
-    dirs.sort();
-    Ok(dirs)
 }
 
 fn entry(dir: &Path) -> anyhow::Result<Entry> {

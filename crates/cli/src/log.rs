@@ -10,6 +10,7 @@ mod json;
 mod revisions;
 pub mod words;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -77,8 +78,8 @@ pub fn entries(words: &LogWords, streams: &mut Streams<'_>) -> anyhow::Result<Ve
         );
     }
     let mut kept = Kept::open(&path, words.rebuild)?;
-    bring_up_to_date(&mut kept, words, &runs, streams)?;
-    let (entries, unreadable) = kept.entries(&name)?;
+    let there = bring_up_to_date(&mut kept, words, &runs, streams)?;
+    let (entries, unreadable) = kept.entries(&name, &there)?;
     for left_out in unreadable {
         writeln!(streams.err, "prony: left out: {left_out}")?;
     }
@@ -94,20 +95,14 @@ fn file_name(path: &Path) -> String {
 
 /// The run directories of the experiment called `name`.
 fn found(words: &LogWords, name: &str, streams: &mut Streams<'_>) -> anyhow::Result<Vec<PathBuf>> {
-    let mut dirs = Vec::new();
-    if words.runs.is_dir() {
-        let listed = fs::read_dir(&words.runs)
-            .with_context(|| format!("cannot read {}", words.runs.display()))?;
-        dirs.extend(listed.flatten().map(|entry| entry.path()));
-        dirs.retain(|dir| dir.join(layout::PLAN).is_file());
-        dirs.sort();
-    }
     let mut own = Vec::new();
-    for dir in dirs {
-        match experiment_of(&dir) {
-            Ok(other) if other == name => own.push(dir),
-            Ok(_) => {}
-            Err(error) => writeln!(streams.err, "prony: left out: {error:#}")?,
+    if words.runs.is_dir() {
+        for dir in dirs_in(&words.runs)? {
+            match experiment_of(&dir) {
+                Ok(other) if other == name => own.push(dir),
+                Ok(_) => {}
+                Err(error) => writeln!(streams.err, "prony: left out: {error:#}")?,
+            }
         }
     }
     for dir in &words.run {
@@ -120,6 +115,16 @@ fn found(words: &LogWords, name: &str, streams: &mut Streams<'_>) -> anyhow::Res
     Ok(own)
 }
 
+/// The run directories in a folder, by name.
+pub fn dirs_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let listed =
+        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let mut dirs: Vec<PathBuf> = listed.flatten().map(|entry| entry.path()).collect();
+    dirs.retain(|dir| dir.join(layout::PLAN).is_file());
+    dirs.sort();
+    Ok(dirs)
+}
+
 /// Name of the experiment file that the run in `dir` is of.
 pub fn experiment_of(dir: &Path) -> anyhow::Result<String> {
     let path = folder::inside(dir, layout::PLAN)?;
@@ -128,74 +133,53 @@ pub fn experiment_of(dir: &Path) -> anyhow::Result<String> {
     Ok(file_name(Path::new(&plan.experiment)))
 }
 
-/// Reads the run directories that the history does not have as they are.
+/// Reads the run directories that the history does not have as they are. Yields where those are that can be read.
 fn bring_up_to_date(
     kept: &mut Kept,
     words: &LogWords,
     runs: &[PathBuf],
     streams: &mut Streams<'_>,
-) -> anyhow::Result<()> {
-    let name = &file_name(&words.experiment);
-    let mut there: Vec<(String, String)> = Vec::new();
+) -> anyhow::Result<Vec<String>> {
+    // By their digests.
+    let mut there: BTreeMap<String, String> = BTreeMap::new();
     for dir in runs {
         // One that cannot be read must not keep the others from being logged.
-        let mut left_out = |why: String| writeln!(streams.err, "prony: left out: {why}");
-        let found = match Found::of(dir) {
-            Ok(found) => found,
-            Err(error) => {
-                left_out(format!("{error:#}"))?;
-                continue;
-            }
-        };
-        let same =
-            |(digest, path): &&(String, String)| *digest == found.digest && *path != found.path;
-        if let Some((_, other)) = there.iter().find(same) {
-            left_out(format!("{} is a copy of {other}", found.path))?;
-            continue;
+        if let Err(error) = read(dir, kept, words, &mut there) {
+            writeln!(streams.err, "prony: left out: {error:#}")?;
         }
-        if words.rebuild || !kept.has(name, &found.path, &found.stamp)? {
-            match entry(dir, &found, &words.experiment) {
-                Ok(Some(entry)) => kept.put(name, &found.path, &found.stamp, &entry)?,
-                Ok(None) => {}
-                Err(error) => left_out(format!("{error:#}"))?,
-            }
-        }
-        there.push((found.digest, found.path));
     }
-    let paths: Vec<String> = there.into_iter().map(|(_, path)| path).collect();
-    kept.mark_gone(name, &paths)
+    Ok(there.into_values().collect())
 }
 
-/// A run directory, before its trials are read.
-struct Found {
-    path: String,
-    digest: String,
-    stamp: String,
-}
-
-impl Found {
-    fn of(dir: &Path) -> anyhow::Result<Found> {
-        let whole = fs::canonicalize(dir).with_context(|| dir.display().to_string())?;
-        Ok(Found {
-            path: whole.to_string_lossy().into_owned(),
-            digest: history::digest(dir)?,
-            stamp: history::stamp(dir)?,
-        })
+/// Reads a run directory, where the history does not have it as it is. A copy of one that is `there` is an error.
+fn read(
+    dir: &Path,
+    kept: &mut Kept,
+    words: &LogWords,
+    there: &mut BTreeMap<String, String>,
+) -> anyhow::Result<()> {
+    let whole = fs::canonicalize(dir).with_context(|| dir.display().to_string())?;
+    let path = whole.to_string_lossy().into_owned();
+    let (digest, stamp) = (history::digest(dir)?, history::stamp(dir)?);
+    if let Some(other) = there.get(&digest).filter(|other| **other != path) {
+        bail!("{path} is a copy of {other}");
     }
-}
-
-/// The entry of a run; `None` where no trial of it has ended.
-fn entry(dir: &Path, found: &Found, experiment: &Path) -> anyhow::Result<Option<Entry>> {
+    there.insert(digest.clone(), path.clone());
+    let name = file_name(&words.experiment);
+    if !words.rebuild && kept.has(&name, &path, &stamp)? {
+        return Ok(());
+    }
     let (run, _) = report::read(dir)?;
-    let entry = || {
-        let entry = Entry::of(&run, &file_name(Path::new(&found.path)));
-        Entry {
-            digest: found.digest.clone(),
-            commits: code::commits(experiment, entry.commit()),
-            ..entry
-        }
+    if run.trials.is_empty() {
+        return Ok(());
+    }
+    let entry = Entry::of(&run, &file_name(&whole));
+    let entry = Entry {
+        digest,
+        commits: code::commits(&words.experiment, entry.measured_commit()[0]),
+        ..entry
     };
-    Ok((!run.trials.is_empty()).then(entry))
+    kept.put(&name, &path, &stamp, &entry)
 }
 
 fn write_document(
@@ -240,16 +224,18 @@ fn write_document(
 /// How a document begins that is not there yet: from then on it is its author's.
 fn heading(experiment: &Path, history: &History) -> String {
     let newest = history.accounts.last().map(|account| &account.entry);
-    let title = newest
-        .map(|entry| entry.title.trim())
-        .filter(|title| !title.is_empty());
-    let title = title.map_or_else(|| file_name(experiment), str::to_owned);
-    let question = newest.map_or("", |entry| entry.question.trim());
-    let mut text = format!("# Performance log: {}\n\n", title.replace('\n', " "));
-    if !question.is_empty() {
-        text.push_str(&format!("{}\n\n", question.replace('\n', " ")));
+    let words = |of: fn(&Entry) -> &String| {
+        let words = newest.map_or("", |entry| of(entry).trim());
+        words.replace('\n', " ")
+    };
+    let title = match words(|entry| &entry.title) {
+        none if none.is_empty() => file_name(experiment),
+        title => title,
+    };
+    match words(|entry| &entry.question) {
+        none if none.is_empty() => format!("# Performance log: {title}\n\n"),
+        question => format!("# Performance log: {title}\n\n{question}\n\n"),
     }
-    text
 }
 
 fn tell(words: &LogWords, history: &History, streams: &mut Streams<'_>) -> anyhow::Result<()> {

@@ -83,7 +83,7 @@ fn the_pages_of_this_repository_need_nothing_but_themselves() {
     assert!(!style.contains("url(") && style.contains("prefers-color-scheme: dark"));
     let index = fs::read_to_string(site.join("search-index.js")).expect("an index");
     assert!(index.contains("\"run.blocks\""));
-    // A new page gets a place in the navigation (crates/report/src/site/nav.rs).
+    // A new page gets a place in the navigation (crates/report/src/templates/nav.txt).
     let home = fs::read_to_string(site.join("index.html")).expect("a page");
     let rest = home
         .split("<h2>Subjects and examples</h2>")

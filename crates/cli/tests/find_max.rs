@@ -177,7 +177,7 @@ fn an_experiment_finds_no_more_than_the_server_bears_and_records_every_step() {
         document.contains("highest rate that keeps p50"),
         "{document}"
     );
-    assert!(folder.join("out/pictures/s1-curve.svg").is_file());
+    assert!(folder.join("out/pictures/s1-1.svg").is_file());
     let summary: Value = serde_json::from_str(&read("summary.json")).expect("the figures");
     let cell = &summary["cells"][0];
     match search["highest"].as_object() {

@@ -6,6 +6,8 @@
 
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
 
+use crate::prose::without_marks;
+
 /// Beginnings of links that the page follows; all others are shown as text.
 const SCHEMES: [&str; 3] = ["https://", "http://", "#"];
 
@@ -34,57 +36,28 @@ pub fn page(text: &str) -> String {
     let mut written = String::with_capacity(text.len() * 2);
     // Links do not nest, so that the next end of one is that of the last beginning.
     let mut in_followed = false;
-    let shown = Parser::new_ext(&text, options).filter(|event| match event {
-        Event::Start(Tag::Link { dest_url, .. }) => {
-            in_followed = SCHEMES.iter().any(|scheme| dest_url.starts_with(scheme));
-            in_followed
-        }
-        Event::End(TagEnd::Link) => in_followed,
-        _ => true,
-    });
-    html::push_html(&mut written, shown.filter_map(kept));
-    written
-}
-
-/// Without the comments around bound figures: a line that begins with one would be a block of HTML.
-pub fn without_marks(text: &str) -> String {
-    let mut rest = text;
-    let mut plain = String::with_capacity(text.len());
-    while let Some((before, mark)) = rest.split_once("<!-- {{") {
-        plain.push_str(before);
-        let Some((_, after)) = mark.split_once("-->") else {
-            rest = "";
-            break;
+    let kept = Parser::new_ext(&text, options).filter_map(|mut event| {
+        let is_kept = match &mut event {
+            Event::Html(_) | Event::InlineHtml(_) => false,
+            Event::Start(Tag::HtmlBlock) | Event::End(TagEnd::HtmlBlock) => false,
+            // What the alternative text says remains.
+            Event::Start(Tag::Image { .. }) | Event::End(TagEnd::Image) => false,
+            Event::Start(Tag::Link { dest_url, .. }) => {
+                in_followed = SCHEMES.iter().any(|scheme| dest_url.starts_with(scheme));
+                in_followed
+            }
+            Event::End(TagEnd::Link) => in_followed,
+            // Its section has a heading of the second level.
+            Event::Start(Tag::Heading { level, .. }) | Event::End(TagEnd::Heading(level)) => {
+                *level = HeadingLevel::H3.max(*level);
+                true
+            }
+            _ => true,
         };
-        rest = after;
-    }
-    plain + rest
-}
-
-/// What the page has of an event that is not a link.
-fn kept(event: Event<'_>) -> Option<Event<'_>> {
-    match event {
-        Event::Html(_) | Event::InlineHtml(_) => None,
-        Event::Start(Tag::HtmlBlock) | Event::End(TagEnd::HtmlBlock) => None,
-        // What the alternative text says remains.
-        Event::Start(Tag::Image { .. }) | Event::End(TagEnd::Image) => None,
-        Event::Start(Tag::Heading { level, .. }) => Some(Event::Start(Tag::Heading {
-            level: below(level),
-            id: None,
-            classes: Vec::new(),
-            attrs: Vec::new(),
-        })),
-        Event::End(TagEnd::Heading(level)) => Some(Event::End(TagEnd::Heading(below(level)))),
-        event => Some(event),
-    }
-}
-
-/// Its section has a heading of the second level.
-fn below(level: HeadingLevel) -> HeadingLevel {
-    match level {
-        HeadingLevel::H1 | HeadingLevel::H2 => HeadingLevel::H3,
-        level => level,
-    }
+        is_kept.then_some(event)
+    });
+    html::push_html(&mut written, kept);
+    written
 }
 
 #[cfg(test)]

@@ -5,14 +5,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use prony_findings::{Case, Code, Finding, Records, Severity, measure, verdict};
-use prony_record::{Cell, Failures, Histogram, LoadReport, Outcome, Role, Trial};
+use prony_record::{Cell, Histogram, LoadReport, Outcome, Role, Trial};
 use prony_stats::{Share, Tail};
 
 use crate::Run;
 use crate::clients;
 use crate::figure;
 use crate::figures::{CellFigures, CrossCheck, FailedTrial, Figure, Trials, name_of};
-use crate::metrics::{Metric, latency_of, stored};
+use crate::metrics::{Metric, QUANTILES, latency_of, stored};
 use crate::open;
 use crate::programs;
 use crate::ratio;
@@ -21,15 +21,6 @@ use crate::rows::figures as services;
 use crate::search::figures as search;
 use crate::settings::{settings_agree, with_settings};
 use crate::users;
-
-/// Quantiles of the latency table, with their names.
-const QUANTILES: [(&str, f64); 5] = [
-    ("p50", 0.5),
-    ("p90", 0.9),
-    ("p99", 0.99),
-    ("p99_9", 0.999),
-    ("p99_99", 0.9999),
-];
 
 /// The farthest percentile that is told of visits: what is rarer may have happened between them.
 const VISITED_QUANTILE_MAX: f64 = 0.99;
@@ -258,7 +249,7 @@ fn latencies(
             if is_visited && q > VISITED_QUANTILE_MAX {
                 continue;
             }
-            let value = latency_of(run, trial, name, q).map(|ns| ns as f64);
+            let value = latency_of(run, trial, q).map(|ns| ns as f64);
             values.entry(name).or_default().extend(value);
         }
         if is_visited {
@@ -279,24 +270,20 @@ fn latencies(
 
 fn errors_by_kind<'a>(loads: impl Iterator<Item = &'a LoadReport>) -> BTreeMap<String, u64> {
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
-    let mut add = |name: String, count: u64| {
-        if count > 0 {
-            let sum = sums.entry(name).or_default();
+    for counts in loads.map(|load| &load.counts) {
+        let connecting = counts.connect_failed.by_kind();
+        let connecting = connecting.map(|(kind, count)| (format!("connect_{kind}"), count));
+        let others = [
+            ("unexpected_status", counts.unexpected_status),
+            ("drain_failed", counts.drain_failed),
+            ("abandoned", counts.abandoned),
+        ];
+        let failed = counts.failed.by_kind().into_iter().chain(others);
+        let failed = failed.map(|(kind, count)| (kind.to_owned(), count));
+        for (kind, count) in failed.chain(connecting).filter(|(_, count)| *count > 0) {
+            let sum = sums.entry(kind).or_default();
             *sum = sum.saturating_add(count);
         }
-    };
-    for load in loads {
-        let counts = &load.counts;
-        let mut kinds = |prefix: &str, failures: &Failures| {
-            for (kind, count) in failures.by_kind() {
-                add(format!("{prefix}{kind}"), count);
-            }
-        };
-        kinds("", &counts.failed);
-        kinds("connect_", &counts.connect_failed);
-        add("unexpected_status".to_owned(), counts.unexpected_status);
-        add("drain_failed".to_owned(), counts.drain_failed);
-        add("abandoned".to_owned(), counts.abandoned);
     }
     sums
 }

@@ -38,9 +38,9 @@ pub struct Compared {
     /// The key of a metric that is compared, as in `summary.json`: `rate`, `p50`, `p99`, `cpu_subject`.
     pub metric: &'static str,
     /// Requests a second, or nanoseconds: the baseline's.
-    pub baseline: Option<f64>,
+    pub baseline: f64,
     /// The other's.
-    pub other: Option<f64>,
+    pub other: f64,
     /// The other over the baseline.
     pub ratio: f64,
     /// Ends of the interval, which hold together with those of the same metric; `None`: nothing is claimed.
@@ -65,7 +65,7 @@ pub enum Gate {
 }
 
 /// Two states, figure by figure.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Comparison {
     /// Version of these figures.
     pub schema: u32,
@@ -92,67 +92,54 @@ pub struct Comparison {
 /// Compares two subjects of one run, in which they were measured in turns. `baseline` is the run's reference.
 pub fn interleaved(run: &Run, baseline: &str, other: &str) -> Comparison {
     let cells = view::compute(run).cells;
-    let mut figures = Vec::new();
-    let mut left_out = Vec::new();
-    let own: Vec<&CellFigures> = cells.iter().filter(|c| c.subject == other).collect();
-    for metric in Metric::claimed() {
-        figures.extend(own.iter().filter_map(|cell| {
-            let ratio = metric.ratio(cell)?;
-            Some(of_cell(cell, metric, ratio))
-        }));
-    }
-    let base = |cell: &CellFigures| {
-        let is_base = |of: &&CellFigures| of.subject == baseline && is_beside(of, cell);
-        cells.iter().find(is_base)
+    let own: Vec<&CellFigures> = cells.iter().filter(|cell| cell.subject == other).collect();
+    let figures = Metric::claimed().flat_map(|metric| {
+        let figure = move |cell: &&CellFigures| Some(of_cell(cell, metric, metric.ratio(cell)?));
+        own.iter().filter_map(figure)
+    });
+    let figures: Vec<Compared> = figures.collect();
+    let both = own.iter().filter_map(|own| {
+        let is_beside = |base: &&CellFigures| {
+            base.subject == baseline && base.workload == own.workload && place(base) == place(own)
+        };
+        Some((cells.iter().find(is_beside)?, *own))
+    });
+    let both: Vec<CellPair<'_>> = both.collect();
+    let is_out = |cell: &&CellFigures| {
+        let is_side = cell.subject == baseline || cell.subject == other;
+        is_side && (cell.is_invalid() || cell.verdict.is_none())
     };
-    let both = own.iter().filter_map(|cell| Some((base(cell)?, *cell)));
-    let failed = both.clone().filter_map(|(base, own)| failures(base, own));
-    let lengths = both.filter_map(|(base, own)| lengths(base, own));
-    let (failed, lengths) = (failed.collect(), lengths.collect());
-    for cell in cells
-        .iter()
-        .filter(|c| c.subject == baseline || c.subject == other)
-    {
-        if cell
-            .verdict
-            .is_none_or(|v| v == prony_findings::Verdict::Invalid)
-        {
-            left_out.push(format!("{}: {}", cell.cell, why_out(cell)));
-        }
-    }
+    let out = cells.iter().filter(is_out);
+    let out = out.map(|cell| format!("{}: {}", cell.cell, why_out(cell)));
     let resolutions = claims::resolutions(&run.plan, &cells);
     let most = resolutions.iter().filter_map(|of| of.detectable);
-    let basis = basis(run.plan.blocks, &cells, &own, &figures);
     Comparison {
         schema: 1,
         baseline: baseline.to_owned(),
         other: other.to_owned(),
-        figures,
-        failed,
-        lengths,
-        left_out,
+        failed: both.iter().filter_map(failures).collect(),
+        lengths: both.iter().filter_map(lengths).collect(),
+        left_out: out.collect(),
         detectable: most.reduce(f64::max),
-        basis,
+        basis: basis(run.plan.blocks, &cells, &own, &figures),
+        figures,
     }
 }
 
+/// A cell of the baseline and that of the other beside it.
+type CellPair<'a> = (&'a CellFigures, &'a CellFigures);
+
 /// What the claims of a run rest on, and what is in none.
 fn basis(blocks: u32, cells: &[CellFigures], own: &[&CellFigures], figures: &[Compared]) -> String {
-    let copy = cells.iter().any(|cell| {
-        let differs = |r: &RatioFigure| matches!(r.conclusion, "higher" | "lower");
-        cell.is_copy && cell.ratio.as_ref().is_some_and(differs)
-    });
-    let ratios = || {
-        own.iter()
-            .flat_map(|cell| cell.ratio.iter().chain(cell.ratios.values()))
-    };
-    let by_others = ratios().any(|ratio| ratio.unclaimed == BY_OTHERS);
-    let out: BTreeSet<u32> = ratios()
-        .flat_map(|ratio| &ratio.left_out)
-        .copied()
-        .collect();
+    let ratios = own
+        .iter()
+        .flat_map(|cell| cell.ratio.iter().chain(cell.ratios.values()));
+    let by_others = ratios.clone().any(|ratio| ratio.unclaimed == BY_OTHERS);
     let is_any = figures.iter().any(|f| f.interval.is_some());
-    let mut basis = match (is_any, copy) {
+    let is_other = |of: &RatioFigure| matches!(of.conclusion, "higher" | "lower");
+    let mut copies = cells.iter().filter(|cell| cell.is_copy);
+    let copy_differs = copies.any(|cell| cell.ratio.as_ref().is_some_and(is_other));
+    let basis = match (is_any, copy_differs) {
         (false, _) if by_others => BY_OTHERS.to_owned(),
         (_, true) => {
             "a copy of the baseline came out different, too, so that nothing is claimed of rates"
@@ -163,94 +150,54 @@ fn basis(blocks: u32, cells: &[CellFigures], own: &[&CellFigures], figures: &[Co
         ),
         (false, false) if (blocks as usize) < BLOCKS_INTERVAL_MIN => format!(
             "{} {} too few to claim anything: it takes {BLOCKS_INTERVAL_MIN}",
-            counted(blocks as usize, "block"),
+            counted(blocks, "block"),
             if blocks == 1 { "is" } else { "are" }
         ),
         (false, false) => {
             "no figure has an interval: each is a bound, or cannot be used".to_owned()
         }
     };
-    if !out.is_empty() {
-        let numbers: Vec<String> = out
-            .iter()
-            .map(|block| block.saturating_add(1).to_string())
-            .collect();
-        basis += &format!(
-            "; in no ratio: what others disturbed (block {})",
+    let out: BTreeSet<u32> = ratios.flat_map(|ratio| &ratio.left_out).copied().collect();
+    let numbers = out.iter().map(|block| block.saturating_add(1).to_string());
+    let numbers: Vec<String> = numbers.collect();
+    match numbers.is_empty() {
+        true => basis,
+        false => format!(
+            "{basis}; in no ratio: what others disturbed (block {})",
             numbers.join(", ")
-        );
+        ),
     }
-    basis
-}
-
-/// What is not shown to differ, and how far it may.
-fn undecided(rest: &[&Compared]) -> Option<String> {
-    let most = rest
-        .iter()
-        .filter_map(|figure| figure.farthest())
-        .reduce(f64::max)?;
-    let without = rest
-        .iter()
-        .filter(|figure| figure.interval.is_none())
-        .count();
-    let without = match without {
-        0 => String::new(),
-        1 => "; one has no interval".to_owned(),
-        more => format!("; {more} have no interval"),
-    };
-    Some(format!(
-        "All else: no difference is shown, and up to {} is possible{without}.",
-        numbers::percent(most)
-    ))
-}
-
-fn is_beside(one: &CellFigures, other: &CellFigures) -> bool {
-    one.workload == other.workload && place(one) == place(other)
 }
 
 /// How many requests failed of both, where some did.
-fn failures(base: &CellFigures, own: &CellFigures) -> Option<String> {
-    let said = |cell: &CellFigures| {
+fn failures((base, own): &CellPair<'_>) -> Option<String> {
+    let told = |cell: &CellFigures| {
         let all = cell.errors + cell.completed;
+        let (failed, count) = (numbers::count(cell.errors), numbers::count(all));
+        let share = numbers::percent(cell.errors as f64 / all as f64);
         match cell.errors {
-            0 => format!("none of {}", numbers::count(all)),
-            failed => format!(
-                "{} of {} ({})",
-                numbers::count(failed),
-                numbers::count(all),
-                numbers::percent(failed as f64 / all as f64)
-            ),
+            0 => format!("{} none of {count}", cell.subject),
+            _ => format!("{} {failed} of {count} ({share})", cell.subject),
         }
     };
-    (base.errors + own.errors > 0).then(|| {
-        let (theirs, ours) = (said(base), said(own));
-        let (baseline, other) = (&base.subject, &own.subject);
-        format!(
-            "failed on {}: {baseline} {theirs}, {other} {ours}",
-            place(own)
-        )
-    })
+    let sides = format!("{}, {}", told(base), told(own));
+    (base.errors + own.errors > 0).then(|| format!("failed on {}: {sides}", place(own)))
 }
 
 /// The part of an answer's bytes by which both sides may differ and still count as the same work: a number with another digit.
 const LENGTHS_ALIKE: f64 = 0.01;
 
 /// How many bytes an answer of both has, where that differs by more than it can by what is on its way when a window begins and ends.
-fn lengths(base: &CellFigures, own: &CellFigures) -> Option<String> {
+fn lengths((base, own): &CellPair<'_>) -> Option<String> {
     // Of failed requests, too, there are bytes.
-    if [base, own]
-        .iter()
-        .any(|of| of.is_invalid() || of.errors > 0)
-    {
-        return None;
-    }
-    let of = |cell: &CellFigures| cell.bytes_per_answer.as_ref().map(|bytes| bytes.median);
-    let under_way = |cell: &CellFigures| {
-        let windows = cell.bytes_per_answer.as_ref().map_or(1, |of| of.blocks);
+    let is_sound = |cell: &CellFigures| !cell.is_invalid() && cell.errors == 0;
+    let bytes = |cell: &CellFigures| cell.bytes_per_answer.filter(|_| is_sound(cell));
+    let (theirs, ours) = (bytes(base)?, bytes(own)?);
+    let under_way = |cell: &CellFigures, windows: usize| {
         2.0 * f64::from(cell.connections) * windows as f64 / cell.completed.max(1) as f64
     };
-    let by_chance = under_way(base) + under_way(own);
-    let (theirs, ours) = (of(base)?, of(own)?);
+    let by_chance = under_way(base, theirs.blocks) + under_way(own, ours.blocks);
+    let (theirs, ours) = (theirs.median, ours.median);
     (libm::log(ours / theirs).abs() > LENGTHS_ALIKE + by_chance).then(|| {
         format!(
             "answers on {} are not as long: {} has {theirs:.0} bytes with the head, {} {ours:.0}",
@@ -262,12 +209,27 @@ fn lengths(base: &CellFigures, own: &CellFigures) -> Option<String> {
 }
 
 fn why_out(cell: &CellFigures) -> String {
-    let failed = cell.trials.failed.first().map(|trial| trial.reason.clone());
-    let codes: Vec<String> = cell.findings.iter().map(ToString::to_string).collect();
-    failed.unwrap_or_else(|| match codes.is_empty() {
-        true => "not measured".to_owned(),
-        false => format!("invalid ({})", codes.join(", ")),
-    })
+    let codes: Vec<&str> = cell.findings.iter().map(|code| code.as_str()).collect();
+    match (cell.trials.failed.first(), &codes[..]) {
+        (Some(trial), _) => trial.reason.clone(),
+        (None, []) => "not measured".to_owned(),
+        (None, codes) => format!("invalid ({})", codes.join(", ")),
+    }
+}
+
+/// What is not shown to differ, and how far it may.
+fn undecided(rest: &[&Compared]) -> Option<String> {
+    let farthest: Vec<f64> = rest.iter().filter_map(|of| of.farthest()).collect();
+    let most = farthest.iter().copied().reduce(f64::max)?;
+    let without = match rest.len() - farthest.len() {
+        0 => String::new(),
+        1 => "; one has no interval".to_owned(),
+        more => format!("; {more} have no interval"),
+    };
+    let most = numbers::percent(most);
+    Some(format!(
+        "All else: no difference is shown, and up to {most} is possible{without}."
+    ))
 }
 
 fn of_cell(cell: &CellFigures, metric: Metric, ratio: &RatioFigure) -> Compared {
@@ -276,8 +238,8 @@ fn of_cell(cell: &CellFigures, metric: Metric, ratio: &RatioFigure) -> Compared 
     Compared {
         place: with_settings(&place(cell), &cell.settings),
         metric: metric.key,
-        baseline: Some(baseline),
-        other: Some(own),
+        baseline,
+        other: own,
         ratio: ratio.ratio,
         interval: told.then_some((ratio.low, ratio.high)),
         conclusion: ratio.conclusion,
@@ -286,17 +248,12 @@ fn of_cell(cell: &CellFigures, metric: Metric, ratio: &RatioFigure) -> Compared 
 }
 
 fn place(cell: &CellFigures) -> String {
-    match &cell.program {
-        Some(program) => format!("{}, n = {}", cell.workload, numbers::count(program.count)),
-        None => {
-            let place = Group::of(cell).place();
-            match &cell.search {
-                Some(search) => {
-                    let objective = search.objective_words();
-                    format!("{place} (highest rate that keeps {objective})")
-                }
-                None => place,
-            }
+    match (&cell.program, &cell.search) {
+        (Some(program), _) => format!("{}, n = {}", cell.workload, numbers::count(program.count)),
+        (None, None) => Group::of(cell).place(),
+        (None, Some(search)) => {
+            let (place, objective) = (Group::of(cell).place(), search.objective_words());
+            format!("{place} (highest rate that keeps {objective})")
         }
     }
 }
@@ -305,52 +262,37 @@ fn place(cell: &CellFigures) -> String {
 /// sessions of the same state lie apart.
 pub fn apart(baseline: &Entry, other: &Entry, history: &[Entry]) -> Comparison {
     let (pairs, left_out) = in_both(baseline, other);
-    let same_machine = baseline.environment == other.environment;
-    let further = history
-        .iter()
-        .filter(|e| e.environment == other.environment && e.id != baseline.id && e.id != other.id);
+    // Of another machine the baseline is no session like the others, and nothing is claimed.
+    let is_like = baseline.environment == other.environment;
+    let is_further = |of: &&Entry| is_like && of.id != baseline.id && of.id != other.id;
+    let further = history.iter().filter(is_further);
     let mut all: Vec<&Entry> = further.chain([baseline]).collect();
     all.sort_by_key(|entry| entry.started_unix_ms);
-    let mut figures = Vec::new();
-    let mut degrees = 0;
-    let mut resolution: Option<f64> = None;
     let metrics: [(Metric, Value); 2] = [
         (Metric::RATE, |cell| cell.session),
         (Metric::CPU, |cell| cell.cpu_ns),
     ];
+    let mut figures = Vec::new();
+    let (mut degrees, mut resolutions) = (0, Vec::new());
     for (metric, value) in metrics {
         for &(base, cell) in &pairs {
-            let (Some(before), Some(after)) = (value(base), value(cell)) else {
-                continue;
-            };
-            let at = |entry, cell, figure| Session {
-                entry,
-                cell,
-                figure,
-            };
-            let (from, own) = (at(baseline, base, before), at(other, cell, after));
-            // Of another machine the baseline is no session like the others, and nothing is claimed.
-            let like = match same_machine {
-                true => sessions(all.iter().copied(), &other.environment, cell, value),
-                false => vec![from],
-            };
+            let sides = Session::of(baseline, base, value).zip(Session::of(other, cell, value));
+            let Some((from, own)) = sides else { continue };
+            let like = sessions(&all, &baseline.environment, cell, value);
             let compared = Sides::of(from, own, &like).compared(pairs.len());
             let Some(compared) = compared else { continue };
             if metric.is_rate() {
                 degrees = degrees.max(compared.degrees);
-                let least = compared.resolution.filter(|_| same_machine);
-                resolution = resolution.into_iter().chain(least).reduce(f64::max);
+                resolutions.extend(compared.resolution);
             }
-            let interval = compared.interval.filter(|_| same_machine);
-            let interval = interval.map(|of| (of.low.0, of.high.0));
             figures.push(Compared {
                 place: cell.id.clone(),
                 metric: metric.key,
-                baseline: Some(before),
-                other: Some(after),
+                baseline: from.figure,
+                other: own.figure,
                 ratio: compared.ratio.0,
-                interval,
-                conclusion: concluded(interval),
+                interval: compared.interval.map(|of| (of.low.0, of.high.0)),
+                conclusion: compared.conclusion.word(),
                 bound: "",
             });
         }
@@ -361,47 +303,37 @@ pub fn apart(baseline: &Entry, other: &Entry, history: &[Entry]) -> Comparison {
         baseline: baseline.run.clone(),
         other: other.run.clone(),
         figures,
-        failed: Vec::new(),
-        lengths: Vec::new(),
         left_out,
-        detectable: resolution,
-        basis: basis_apart(same_machine, is_claimed, degrees),
+        detectable: resolutions.into_iter().reduce(f64::max),
+        basis: basis_apart(is_like, is_claimed, degrees),
+        ..Comparison::default()
     }
 }
+
+/// The same of entries.
+type EntryPair<'a> = (&'a CellEntry, &'a CellEntry);
 
 /// The cells that both have a figure of, measured alike, and why others are left out.
-fn in_both<'a>(
-    baseline: &'a Entry,
-    other: &'a Entry,
-) -> (Vec<(&'a CellEntry, &'a CellEntry)>, Vec<String>) {
-    let mut pairs = Vec::new();
-    let mut left_out = Vec::new();
+fn in_both<'a>(baseline: &'a Entry, other: &'a Entry) -> (Vec<EntryPair<'a>>, Vec<String>) {
+    let (mut pairs, mut left_out) = (Vec::new(), Vec::new());
     for own in other.cells() {
-        match baseline.cells().find(|base| base.id == own.id) {
-            None => left_out.push(format!("{}: only {} has it", own.id, other.run)),
-            Some(base) if base.series != own.series => left_out.push(format!(
-                "{}: measured otherwise (request, blocks, window or cores differ)",
-                own.id
-            )),
-            Some(base) if base.session.is_none() || own.session.is_none() => {
-                left_out.push(format!(
-                    "{}: no figure of its own in one of the two",
-                    own.id
-                ));
+        let base = baseline.cells().find(|base| base.id == own.id);
+        let why = match base {
+            None => format!("only {} has it", other.run),
+            Some(base) if base.series != own.series => {
+                "measured otherwise (request, blocks, window or cores differ)".to_owned()
             }
-            Some(base) => pairs.push((base, own)),
-        }
+            Some(base) if base.session.is_none() || own.session.is_none() => {
+                "no figure of its own in one of the two".to_owned()
+            }
+            Some(base) => {
+                pairs.push((base, own));
+                continue;
+            }
+        };
+        left_out.push(format!("{}: {why}", own.id));
     }
     (pairs, left_out)
-}
-
-fn concluded(interval: Option<(f64, f64)>) -> &'static str {
-    match interval {
-        None => "not-claimed",
-        Some((low, _)) if low > 1.0 => "higher",
-        Some((_, high)) if high < 1.0 => "lower",
-        Some(_) => "no-difference-shown",
-    }
 }
 
 fn basis_apart(same_machine: bool, is_claimed: bool, degrees: usize) -> String {
@@ -420,20 +352,16 @@ fn basis_apart(same_machine: bool, is_claimed: bool, degrees: usize) -> String {
 /// The entry of a log that `other` stands against: the newest before it that measured another state of something that both
 /// have; where there is none, the newest before it of all. `None`: there is none before it.
 pub fn baseline_in<'a>(log: &'a [Entry], other: &Entry) -> Option<&'a Entry> {
-    let before = log
-        .iter()
-        .filter(|entry| entry.started_unix_ms < other.started_unix_ms && entry.id != other.id);
-    let mut before: Vec<&Entry> = before.collect();
+    let is_before = |of: &&Entry| of.started_unix_ms < other.started_unix_ms && of.id != other.id;
+    let mut before: Vec<&Entry> = log.iter().filter(is_before).collect();
     before.sort_by_key(|entry| entry.started_unix_ms);
     let is_other = |entry: &&&Entry| {
-        let like = |cell: &CellEntry| {
-            let own = other.cells().find(|own| own.series == cell.series);
-            own.is_some_and(|own| own.state != cell.state)
-        };
-        entry.environment == other.environment && entry.cells().any(like)
+        let like = |cell: &CellEntry| other.cells().find(|own| own.series == cell.series);
+        let differs = |cell: &CellEntry| like(cell).is_some_and(|own| own.state != cell.state);
+        entry.environment == other.environment && entry.cells().any(differs)
     };
-    let newest = before.last().copied();
-    before.iter().rev().find(is_other).copied().or(newest)
+    let newest = before.last();
+    before.iter().rev().find(is_other).or(newest).copied()
 }
 
 impl Compared {
@@ -467,13 +395,11 @@ impl Compared {
 
     /// `rate −7.9 % (−9.6 to −6.1)`; where nothing is claimed, what is still possible: `−4.0 to +6.5 %`.
     fn words(&self) -> String {
-        let metric = self.of();
-        let name = if metric.is_rate() {
-            "rate"
-        } else {
-            metric.compared
-        };
-        format!("{name} {}", self.change())
+        let (metric, change) = (self.of(), self.change());
+        match metric.is_rate() {
+            true => format!("rate {change}"),
+            false => format!("{} {change}", metric.compared),
+        }
     }
 
     /// By how much it is another.
@@ -522,30 +448,25 @@ impl Comparison {
                 "{baseline} and {other} could not be compared{why}: run it again."
             )];
         }
+        if !self.has_intervals() {
+            return vec![format!("No difference is claimed: {}.", self.basis)];
+        }
         let (mut claimed, rest): (Vec<&Compared>, Vec<&Compared>) =
             self.figures.iter().partition(|figure| figure.is_claimed());
         // Rates first, by which the verdict is.
-        let rank = |of: &Compared| (of.of().is_rate(), of.sure());
-        claimed.sort_by(|a, b| {
-            let ((own, sure), (other, more)) = (rank(a), rank(b));
-            other.cmp(&own).then(more.total_cmp(&sure))
-        });
-        if !self.figures.iter().any(|figure| figure.interval.is_some()) {
-            return vec![format!("No difference is claimed: {}.", self.basis)];
-        }
+        claimed.sort_by(|a, b| b.sure().total_cmp(&a.sure()));
+        claimed.sort_by_key(|of| !of.of().is_rate());
         let mut said = vec![self.verdict(&claimed)];
-        for place in distinct(claimed.iter().map(|of| &of.place)) {
-            let own = claimed.iter().filter(|of| of.place == *place);
+        let places = distinct(claimed.iter().map(|of| &of.place));
+        let more = (places.len() + 1).saturating_sub(CLAIMS_MAX);
+        for place in &places[..places.len() - more] {
+            let own = claimed.iter().filter(|of| of.place == **place);
             let words: Vec<String> = own.map(|of| of.words()).collect();
             said.push(format!("{place}: {}.", few(&words)));
         }
-        if said.len() > CLAIMS_MAX {
-            let more = said.len() - CLAIMS_MAX;
-            said.truncate(CLAIMS_MAX);
-            said.push(format!(
-                "Figures differ in {}, too; they are below.",
-                counted(more, "more place")
-            ));
+        if more > 0 {
+            let more = counted(more, "more place");
+            said.push(format!("Figures differ in {more}, too; they are below."));
         }
         said.extend(undecided(&rest));
         said
@@ -555,22 +476,22 @@ impl Comparison {
     fn verdict(&self, claimed: &[&Compared]) -> String {
         let (baseline, other) = (&self.baseline, &self.other);
         let rates = claimed.iter().filter(|of| of.of().is_rate());
-        let ways = distinct(rates.map(|of| of.conclusion));
-        let rates = |of: &&&Compared| of.of().is_rate();
-        let (own, all) = (
-            claimed.iter().filter(rates).count(),
-            self.figures.iter().filter(|of| rates(&of)).count(),
-        );
-        let places = match own < all {
-            true => format!(" on {own} of {all}"),
-            false => String::new(),
+        let ways = distinct(rates.clone().map(|of| of.conclusion));
+        let all = self.figures.iter().filter(|of| of.of().is_rate()).count();
+        let places = match rates.count() {
+            own if own < all => format!(" on {own} of {all}"),
+            _ => String::new(),
         };
-        match (&ways[..], claimed.is_empty()) {
+        match (&ways[..], claimed) {
             (["higher"], _) => format!("{other} is faster than {baseline}{places}."),
             (["lower"], _) => format!("{other} is slower than {baseline}{places}."),
-            (_, false) => format!("{other} differs from {baseline}."),
-            (_, true) => format!("No difference between {baseline} and {other} is shown."),
+            (_, []) => format!("No difference between {baseline} and {other} is shown."),
+            _ => format!("{other} differs from {baseline}."),
         }
+    }
+
+    fn has_intervals(&self) -> bool {
+        self.figures.iter().any(|figure| figure.interval.is_some())
     }
 
     /// What comes of it against a limit: 0.05 is 5 % worse. A figure without an interval is inconclusive; memory and starting, which
@@ -579,7 +500,7 @@ impl Comparison {
         let of = |figure: &Compared| match figure.worse() {
             Some((least, _)) if least > limit => Gate::Failed,
             Some((_, most)) if most <= limit => Gate::Passed,
-            _ if figure.of().measured => Gate::Passed,
+            _ if figure.of().own.is_none() => Gate::Passed,
             _ => Gate::Inconclusive,
         };
         let all = self.figures.iter().map(of).max();
@@ -599,28 +520,22 @@ impl Comparison {
     /// The figures of each place as a table in Markdown, which is read on a terminal as well.
     pub fn table(&self) -> String {
         let clean = crate::escape::markdown;
-        let head = [
-            "",
-            &clean(&self.baseline),
-            &clean(&self.other),
-            "change (95 %, together)",
-        ];
         let row = |figure: &Compared| {
             let metric = figure.of();
-            let value =
-                |of: Option<f64>| of.map_or_else(|| numbers::NOTHING.to_owned(), metric.alone);
             let told = match figure.conclusion {
-                "higher" | "lower" => figure.change(),
-                "no-difference-shown" => format!("not shown, {}", figure.change()),
-                _ => format!("not claimed, {}", figure.change()),
+                "higher" | "lower" => "",
+                "no-difference-shown" => "not shown, ",
+                _ => "not claimed, ",
             };
-            let values = [
+            vec![
                 metric.compared.to_owned(),
-                value(figure.baseline),
-                value(figure.other),
-            ];
-            [&values[..], &[told]].concat()
+                (metric.alone)(figure.baseline),
+                (metric.alone)(figure.other),
+                format!("{told}{}", figure.change()),
+            ]
         };
+        let (baseline, other) = (clean(&self.baseline), clean(&self.other));
+        let head = ["", &baseline, &other, "change (95 %, together)"];
         let of_place = |place: &String| {
             let own = self.figures.iter().filter(|figure| figure.place == *place);
             let rows: Vec<Vec<String>> = own.map(row).collect();
@@ -633,41 +548,34 @@ impl Comparison {
 
     /// What the claims rest on, and what they could have told; empty where there is none, which the sentences say.
     pub fn footing(&self) -> String {
-        if !self.figures.iter().any(|figure| figure.interval.is_some()) {
+        if !self.has_intervals() {
             return String::new();
         }
         let power = self.detectable.map_or_else(String::new, |least| {
-            format!(
-                " Changes in rate under about {} would be missed.",
-                numbers::percent(least)
-            )
+            let least = numbers::percent(least);
+            format!(" Changes in rate under about {least} would be missed.")
         });
         let mut chars = self.basis.chars();
-        let basis: String = chars
+        let first: String = chars
             .next()
             .into_iter()
             .flat_map(char::to_uppercase)
-            .chain(chars)
             .collect();
-        format!("{basis}.{power}")
+        format!("{first}{}.{power}", chars.as_str())
     }
 
     /// For a pull request: the sentence, the table, what it rests on.
     pub fn markdown(&self) -> String {
         let clean = crate::escape::markdown;
-        let blocks = [
+        let out = self.left_out.iter();
+        let out = out.map(|out| format!("- left out: {}", clean(out)));
+        let mut blocks = vec![
             clean(&self.sentence()),
             self.table(),
             clean(&self.footing()),
+            out.collect::<Vec<_>>().join("\n"),
         ];
-        let blocks = blocks.into_iter().filter(|block| !block.is_empty());
-        let mut text = blocks.collect::<Vec<_>>().join("\n\n") + "\n";
-        for out in &self.left_out {
-            text.push_str(&format!("\n- left out: {}", clean(out)));
-        }
-        if !self.left_out.is_empty() {
-            text.push('\n');
-        }
-        text
+        blocks.retain(|block| !block.is_empty());
+        blocks.join("\n\n") + "\n"
     }
 }

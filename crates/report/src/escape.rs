@@ -8,22 +8,32 @@ use prony_base::untrusted::steers;
 
 const MARKDOWN: &str = "markdown";
 
-/// Makes every template of `environment` escape what it prints: Markdown in `*.md`, else
-/// HTML (which SVG shares). Only what this crate marks as safe goes through as it is.
+/// Makes every template of `environment` escape what it prints: Markdown in `*.md`, nothing in `*.txt`, which is escaped where it is shown, else
+/// HTML (which SVG shares). Only what this crate marks as safe goes through as it is. `code` and `block` make Markdown's code of texts,
+/// and `paragraphs` its paragraphs.
 pub fn install(environment: &mut Environment<'_>) {
-    environment.set_auto_escape_callback(|name| {
-        if name.ends_with(".md") {
-            AutoEscape::Custom(MARKDOWN.into())
-        } else {
-            AutoEscape::Html
-        }
+    environment.set_auto_escape_callback(|name| match name.rsplit_once('.') {
+        Some((_, "md")) => AutoEscape::Custom(MARKDOWN.into()),
+        Some((_, "txt")) => AutoEscape::None,
+        _ => AutoEscape::Html,
     });
     environment.set_formatter(write_value);
+    let safe = Value::from_safe_string;
+    environment.add_filter("code", move |text: &str| safe(markdown_code(text)));
+    environment.add_filter("paragraphs", move |lines: Vec<String>| {
+        let lines = lines.iter().map(|line| markdown(line) + "\n\n");
+        safe(lines.collect())
+    });
+    environment.add_filter("block", move |lines: Vec<String>, indent: &str| {
+        safe(markdown_block(lines.iter().map(String::as_str), indent))
+    });
 }
 
 fn write_value(out: &mut Output<'_>, state: &mut State, value: &Value) -> Result<(), Error> {
     let written = match value.as_str() {
-        Some(text) if value.is_safe() => out.write_str(text),
+        Some(text) if value.is_safe() || matches!(state.auto_escape(), AutoEscape::None) => {
+            out.write_str(text)
+        }
         Some(text) if matches!(state.auto_escape(), AutoEscape::Custom(_)) => {
             out.write_str(&markdown(text))
         }
@@ -128,21 +138,16 @@ pub fn shortened(name: &str, chars: usize) -> String {
 
 /// With numbers tied to their units, so that no line breaks between them.
 pub fn tied(text: &str) -> String {
-    let mut tied = String::with_capacity(text.len());
-    let mut last = ' ';
-    let mut rest = text.chars().peekable();
-    while let Some(c) = rest.next() {
-        let unit = rest
-            .peek()
-            .is_some_and(|next| next.is_alphabetic() || *next == '%');
-        tied.push(if c == ' ' && last.is_ascii_digit() && unit {
-            '\u{a0}'
-        } else {
-            c
-        });
-        last = c;
-    }
-    tied
+    let chars: Vec<char> = text.chars().collect();
+    let is_unit = |c: &char| c.is_alphabetic() || *c == '%';
+    let tie = |(at, c): (usize, &char)| {
+        let behind_digit = at > 0 && chars[at - 1].is_ascii_digit();
+        match *c == ' ' && behind_digit && chars.get(at + 1).is_some_and(is_unit) {
+            true => '\u{a0}',
+            false => *c,
+        }
+    };
+    chars.iter().enumerate().map(tie).collect()
 }
 
 #[cfg(test)]

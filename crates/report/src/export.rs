@@ -4,12 +4,14 @@
 
 use std::fmt::Write as _;
 
-use prony_findings::{Case, Records, Verdict};
+use minijinja::context;
+use prony_findings::{Case, Records};
 
 use crate::Run;
-use crate::escape::html;
+use crate::csv;
 use crate::figures::CellFigures;
 use crate::metrics::Metric;
+use crate::templates;
 use crate::view;
 
 /// A format.
@@ -34,37 +36,28 @@ pub fn export(run: &Run, format: Export) -> String {
 }
 
 fn long(run: &Run, records: &Records<'_>) -> String {
-    let mut text =
-        String::from("cell,subject,workload,connections,block,metric,unit,better,value\n");
+    let head = "cell,subject,workload,connections,block,metric,unit,better,value\n";
+    let mut text = head.to_owned();
     for case in records.cases() {
         let cell = case.cell;
         for metric in Metric::claimed() {
             for (block, value) in (metric.values)(run, &case) {
-                // Writing to a string cannot fail.
-                let _ = writeln!(
-                    text,
-                    "{},{},{},{},{},{},{},{},{value}",
-                    field(&cell.id),
-                    field(&cell.subject),
-                    field(&cell.workload),
-                    cell.connections,
-                    block,
+                let [connections, block] = [cell.connections, block].map(|of| of.to_string());
+                text.push_str(&csv::line(&[
+                    &cell.id,
+                    &cell.subject,
+                    &cell.workload,
+                    &connections,
+                    &block,
                     metric.key,
                     metric.unit,
                     metric.better,
-                );
+                    &value.to_string(),
+                ]));
             }
         }
     }
     text
-}
-
-/// A field of comma-separated values, quoted where it must be (RFC 4180).
-fn field(text: &str) -> String {
-    match text.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
-    }
 }
 
 fn benchstat(run: &Run, records: &Records<'_>) -> String {
@@ -109,23 +102,19 @@ fn bench_name(case: &Case<'_>) -> String {
     let workload = plain(&cell.workload);
     let mut letters = workload.chars();
     let first = letters.next().map(|c| c.to_uppercase().to_string());
-    let mut name = format!(
-        "Benchmark{}{}/subject={}",
-        first.unwrap_or_default(),
-        letters.as_str(),
-        plain(&cell.subject)
-    );
-    let _ = match cell.count {
-        Some(count) => write!(name, "/n={count}"),
-        None => write!(name, "/c={}", cell.connections),
-    };
-    if let Some(rate) = cell.rate_per_s {
-        let _ = write!(name, "/rate={rate}");
-    }
-    for (setting, value) in &cell.settings {
-        let _ = write!(name, "/{}={}", plain(setting), plain(value));
-    }
-    name
+    let (first, rest) = (first.unwrap_or_default(), letters.as_str());
+    let mut parts = vec![
+        format!("Benchmark{first}{rest}"),
+        format!("subject={}", plain(&cell.subject)),
+        match cell.count {
+            Some(count) => format!("n={count}"),
+            None => format!("c={}", cell.connections),
+        },
+    ];
+    parts.extend(cell.rate_per_s.map(|rate| format!("rate={rate}")));
+    let settings = cell.settings.iter();
+    parts.extend(settings.map(|(setting, value)| format!("{}={}", plain(setting), plain(value))));
+    parts.join("/")
 }
 
 fn one_line(text: &str) -> String {
@@ -134,58 +123,31 @@ fn one_line(text: &str) -> String {
 
 fn junit(run: &Run) -> String {
     let computed = view::compute(run);
-    let cells = &computed.cells;
-    let count = |of: &dyn Fn(&CellFigures) -> bool| cells.iter().filter(|cell| of(cell)).count();
     // Why a cell fails; of one that was not measured, nothing.
-    let wrong = |cell: &CellFigures| -> Vec<String> {
-        let by = match cell.verdict {
-            Some(Verdict::Invalid) => &cell.invalid_by[..],
-            _ => &[],
-        };
-        let codes = by
-            .iter()
-            .map(|code| format!("{}, {}", code.as_str(), code.title()));
+    let wrong = |cell: &CellFigures| {
+        let codes = cell.invalid_by.iter().filter(|_| cell.is_invalid());
+        let codes = codes.map(|code| format!("{code}, {}", code.title()));
         let required = computed.required.iter();
         let missed = required.filter(|of| of.cell == cell.cell && !of.outcome.held);
-        codes
-            .chain(missed.map(|of| of.outcome.sentence.clone()))
-            .collect()
+        let missed = missed.map(|of| of.outcome.sentence.clone());
+        codes.chain(missed).collect::<Vec<_>>().join("; ")
     };
-    let missing = |cell: &CellFigures| cell.verdict.is_none() && wrong(cell).is_empty();
-    let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    let _ = writeln!(
-        text,
-        "<testsuites>\n<testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" skipped=\"{}\" errors=\"0\">",
-        xml(&run.plan.title),
-        cells.len(),
-        count(&|cell| !wrong(cell).is_empty()),
-        count(&missing),
-    );
-    for cell in cells {
-        let _ = write!(
-            text,
-            "<testcase classname=\"{}\" name=\"{}\"",
-            xml(&cell.workload),
-            xml(&cell.cell)
-        );
-        let (why, is_missing) = (wrong(cell), missing(cell));
-        let inner = match (why.is_empty(), is_missing, &cell.rate_per_s) {
-            (false, _, _) => format!("<failure message=\"{}\"/>", xml(&why.join("; "))),
-            (_, true, _) => "<skipped message=\"no trial of it has ended\"/>".to_owned(),
-            (_, _, Some(rate)) => format!("<system-out>{} a second</system-out>", rate.median),
-            _ => String::new(),
-        };
-        let _ = match inner.is_empty() {
-            true => writeln!(text, "/>"),
-            false => writeln!(text, ">{inner}</testcase>"),
-        };
-    }
-    text.push_str("</testsuite>\n</testsuites>\n");
-    text
-}
-
-/// Escaped for XML, without what XML has no words for.
-fn xml(text: &str) -> String {
-    let printed = text.chars().filter(|c| !c.is_control());
-    html(&printed.collect::<String>())
+    let is_missing = |cell: &CellFigures| cell.verdict.is_none() && wrong(cell).is_empty();
+    let cells = &computed.cells;
+    let case = |cell: &CellFigures| {
+        context! {
+            name => &cell.cell,
+            workload => &cell.workload,
+            why => wrong(cell),
+            is_missing => is_missing(cell),
+            rate => cell.rate_per_s.map(|rate| rate.median.to_string()),
+        }
+    };
+    let values = context! {
+        title => &*run.plan.title,
+        failures => cells.iter().filter(|cell| !wrong(cell).is_empty()).count(),
+        skipped => cells.iter().filter(|cell| is_missing(cell)).count(),
+        cells => cells.iter().map(case).collect::<Vec<_>>(),
+    };
+    templates::fill(&templates::templates(), "junit.xml", values)
 }

@@ -217,10 +217,12 @@ impl CellFigures {
     }
 }
 
-/// How many of these have a rate.
-pub fn measured(cells: &[&CellFigures]) -> usize {
-    let cells = cells.iter();
-    cells.filter(|cell| cell.rate_per_s.is_some()).count()
+/// Cells with their labels.
+pub fn labelled<'a>(cells: &[&'a CellFigures]) -> Vec<(String, &'a CellFigures)> {
+    cells
+        .iter()
+        .map(|cell| (cell.label.clone(), *cell))
+        .collect()
 }
 
 /// The name of a subject, or its id where the name is not unique.

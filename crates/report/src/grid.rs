@@ -4,9 +4,10 @@
 //! the same in each. Not for: how a table is written ([`crate::markdown`] and the page's template).
 
 use crate::figures::CellFigures;
+use crate::lists::{distinct, push_under};
 use crate::numbers::NOTHING;
-use crate::part::{verdict_column, verdicts_differ};
-use crate::table::{self, Column, Entry, Row, Table};
+use crate::part::{Context, column, verdict_column, verdicts_differ};
+use crate::table::{self, Column, Entry, Row, Shown, Table};
 
 /// What a column has of a row.
 type Of<'f, R> = Box<dyn Fn(R) -> Entry + 'f>;
@@ -31,26 +32,9 @@ impl<'f, R: Copy> Grid<'f, R> {
         self
     }
 
-    /// How many columns it has.
-    pub fn width(&self) -> usize {
-        self.columns.len()
-    }
-
     /// And a column that every row has: what it is about, what became of it.
     pub fn head(self, column: Column, of: impl Fn(R) -> Entry + 'f) -> Grid<'f, R> {
         self.with(false, column, Box::new(of))
-    }
-
-    /// The same as the column number `at`, from 0.
-    pub fn head_at(
-        mut self,
-        at: usize,
-        column: Column,
-        of: impl Fn(R) -> Entry + 'f,
-    ) -> Grid<'f, R> {
-        self.columns.insert(at, column);
-        self.of.insert(at, (false, Box::new(of)));
-        self
     }
 
     /// And a column of figures, which a row that was not measured lacks.
@@ -114,6 +98,17 @@ impl<'a, 'f> Grid<'f, &'a CellFigures> {
         }
     }
 
+    /// And these columns of figures.
+    pub fn shown<Own>(
+        self,
+        context: &'f Context<'_, Own>,
+        columns: impl IntoIterator<Item = Shown>,
+    ) -> Grid<'f, &'a CellFigures> {
+        columns.into_iter().fold(self, |grid, column| {
+            grid.figure(column.head(), move |cell| context.entry(cell, &column))
+        })
+    }
+
     /// The row of a cell.
     pub fn row(&self, cell: &'a CellFigures) -> Row {
         self.row_if(cell.is_measured(), cell)
@@ -135,6 +130,46 @@ impl<'a, 'f> Grid<'f, &'a CellFigures> {
     }
 }
 
+/// A figure of a table that has a row for each of one thing and a column for each of another.
+pub struct Crossed {
+    /// What the row is of: the first entries of it.
+    pub row: Vec<Entry>,
+    /// What the column is of: its title.
+    pub column: String,
+    /// The figure.
+    pub entry: Entry,
+}
+
+/// An entry and the title of its column.
+type Named = (String, Entry);
+
+/// The table of these, whose first columns have these titles; rows and columns stand as they first come, and `below` stands below the titles of all
+/// columns of figures.
+pub fn crossed(heads: &[&str], below: &'static str, all: Vec<Crossed>) -> Table {
+    let heads = heads.iter().map(|title| column(*title, "", false));
+    let titles = distinct(all.iter().map(|of| of.column.clone()));
+    let mut rows: Vec<(Vec<Entry>, Vec<Named>)> = Vec::new();
+    for of in all {
+        push_under(&mut rows, of.row, (of.column, of.entry));
+    }
+    let row = |(heads, own): (Vec<Entry>, Vec<Named>)| {
+        let entry = |title: &String| {
+            let found = own.iter().find(|(column, _)| column == title);
+            found.map_or_else(|| Entry::text(NOTHING), |(_, entry)| entry.clone())
+        };
+        Row {
+            entries: heads.into_iter().chain(titles.iter().map(entry)).collect(),
+            ..Row::default()
+        }
+    };
+    let rows = rows.into_iter().map(row).collect();
+    let figures = titles.iter().map(|title| column(title, below, true));
+    Table {
+        columns: heads.chain(figures).collect(),
+        rows,
+    }
+}
+
 /// The verdict of a cell in a word.
 pub fn verdict(cell: &CellFigures) -> Entry {
     Entry::text(table::verdict_text(cell))
@@ -143,7 +178,6 @@ pub fn verdict(cell: &CellFigures) -> Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::part::column;
 
     #[test]
     fn a_row_without_figures_says_so_once_and_keeps_its_marks() {

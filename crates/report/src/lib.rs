@@ -83,6 +83,7 @@ mod settings;
 pub mod site;
 mod style;
 mod table;
+mod templates;
 mod threads;
 mod users;
 mod view;

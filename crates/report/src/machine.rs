@@ -2,11 +2,9 @@
 //!
 //! Not for: what each thing does and how it is mended (`prony doctor` tells; environment.json has it).
 
-use prony_base::counted;
 use prony_record::{Environment, MachineState};
 
-/// Ailments that the sentence names.
-const NAMED_MAX: usize = 3;
+use crate::words::few;
 
 /// The sentence; `None` where nothing was seen to spoil anything, or nobody looked.
 pub fn sentence(environment: &Environment) -> Option<String> {
@@ -14,26 +12,14 @@ pub fn sentence(environment: &Environment) -> Option<String> {
         .checks
         .iter()
         .filter(|check| check.state == MachineState::Spoils);
-    let briefs = spoils.map(|check| check.brief.as_str());
-    let all: Vec<&str> = briefs.filter(|brief| !brief.is_empty()).collect();
-    if all.is_empty() {
-        return None;
-    }
-    let mut named: Vec<String> = all
-        .iter()
-        .take(NAMED_MAX)
-        .map(|&brief| brief.to_owned())
-        .collect();
-    if all.len() > NAMED_MAX {
-        named.push(format!(
-            "and {}",
-            counted(all.len() - NAMED_MAX, "further thing")
-        ));
-    }
-    Some(format!(
-        "This machine had problems when the run began: {} (prony doctor explains them and how to mend them).",
-        named.join("; ")
-    ))
+    let briefs = spoils.map(|check| check.brief.clone());
+    let all: Vec<String> = briefs.filter(|brief| !brief.is_empty()).collect();
+    (!all.is_empty()).then(|| {
+        format!(
+            "This machine had problems when the run began: {} (prony doctor explains them and how to mend them).",
+            few(&all)
+        )
+    })
 }
 
 #[cfg(test)]
@@ -74,10 +60,10 @@ mod tests {
         let mut limits = [Healthy; 10];
         limits[9] = Spoils;
         assert_eq!(told(&limits), None);
-        assert_eq!(told(&[Spoils; 3]), of("ailment 0; ailment 1; ailment 2"));
+        assert_eq!(told(&[Spoils; 3]), of("ailment 0, ailment 1 and ailment 2"));
         assert_eq!(
             told(&[Spoils; 5]),
-            of("ailment 0; ailment 1; ailment 2; and 2 further things")
+            of("ailment 0, ailment 1, ailment 2 and 2 more")
         );
     }
 

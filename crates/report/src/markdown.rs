@@ -2,48 +2,43 @@
 
 use std::ops::Range;
 
-use crate::escape::markdown;
-use crate::part::column;
+use crate::escape::{markdown, markdown_code};
 use crate::table::{Column, Entry, Table};
 
 /// A table with its columns padded to the same width.
 pub fn table(table: &Table) -> String {
-    let head: Vec<String> = table.columns.iter().map(head).collect();
-    let rows = table
-        .rows
-        .iter()
-        .map(|row| row.entries.iter().map(entry).collect());
-    aligned(&head, &rows.collect::<Vec<_>>(), &table.columns)
+    let heads = table.columns.iter().map(|of| (head(of), of.numeric));
+    let rows = table.rows.iter().map(|row| {
+        let entries = row.entries.iter().zip(&table.columns);
+        entries.map(|(of, column)| entry(of, column)).collect()
+    });
+    aligned(&heads.collect::<Vec<_>>(), &rows.collect::<Vec<_>>())
 }
 
 /// A table of words that are Markdown already.
 pub fn words(head: &[&str], rows: &[Vec<String>]) -> String {
-    let columns: Vec<Column> = head
-        .iter()
-        .map(|title| Column {
-            title: (*title).to_owned(),
-            ..Column::default()
-        })
-        .collect();
-    let head: Vec<String> = head.iter().map(|title| (*title).to_owned()).collect();
-    aligned(&head, rows, &columns)
+    let heads = head.iter().map(|title| ((*title).to_owned(), false));
+    aligned(&heads.collect::<Vec<_>>(), rows)
 }
 
 /// A table of words that are Markdown already, without the columns in which nothing stands; empty without rows. Columns within
 /// `numbers` hold numbers.
-pub fn filled(head: &[&str], numbers: Range<usize>, rows: &[Vec<String>]) -> String {
+pub fn filled<const N: usize>(
+    head: [&str; N],
+    numbers: Range<usize>,
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> String {
+    let rows: Vec<[String; N]> = rows.into_iter().collect();
     let is_filled = |at: &usize| rows.iter().any(|row| !row[*at].is_empty());
-    let kept: Vec<usize> = (0..head.len()).filter(is_filled).collect();
-    let columns = kept
+    let kept: Vec<usize> = (0..N).filter(is_filled).collect();
+    let of = |row: &[String; N]| kept.iter().map(|at| row[*at].clone()).collect();
+    let heads = kept
         .iter()
-        .map(|at| column(head[*at], "", numbers.contains(at)));
-    let columns: Vec<Column> = columns.collect();
-    let titles: Vec<String> = kept.iter().map(|at| head[*at].to_owned()).collect();
-    let row = |row: &Vec<String>| kept.iter().map(|at| row[*at].clone()).collect();
-    let rows: Vec<Vec<String>> = rows.iter().map(row).collect();
-    match rows.is_empty() {
+        .map(|at| (head[*at].to_owned(), numbers.contains(at)));
+    let texts: Vec<Vec<String>> = rows.iter().map(of).collect();
+    match kept.is_empty() {
         true => String::new(),
-        false => aligned(&titles, &rows, &columns),
+        false => aligned(&heads.collect::<Vec<_>>(), &texts),
     }
 }
 
@@ -56,8 +51,11 @@ fn head(column: &Column) -> String {
     }
 }
 
-fn entry(entry: &Entry) -> String {
-    let mut text = markdown(&entry.text);
+fn entry(entry: &Entry, column: &Column) -> String {
+    let mut text = match column.is_code {
+        true => markdown_code(&entry.text),
+        false => markdown(&entry.text),
+    };
     if !entry.below.is_empty() {
         text.push_str(&format!(" ({})", markdown(&entry.below)));
     }
@@ -73,43 +71,40 @@ fn entry(entry: &Entry) -> String {
     text
 }
 
-fn aligned(head: &[String], rows: &[Vec<String>], columns: &[Column]) -> String {
-    let width = |at: usize| {
-        let cells = rows
-            .iter()
-            .filter_map(|row| row.get(at))
-            .chain(head.get(at));
-        cells
-            .map(|text| text.chars().count())
-            .max()
-            .unwrap_or(0)
-            .max(3)
+/// Rows under heads, of which each says whether its column holds numbers.
+fn aligned(heads: &[(String, bool)], rows: &[Vec<String>]) -> String {
+    let width = |(at, (head, _)): (usize, &(String, bool))| {
+        let texts = rows.iter().filter_map(|row| row.get(at)).chain([head]);
+        let widest = texts.map(|text| text.chars().count()).max();
+        widest.unwrap_or(0).max(3)
     };
-    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
-    let line = |row: &[String]| {
-        let mut line = String::from("|");
-        for (at, (width, column)) in widths.iter().zip(columns).enumerate() {
-            let text = row.get(at).map_or("", String::as_str);
-            let gap = " ".repeat(width - text.chars().count());
-            if column.numeric {
-                line.push_str(&format!(" {gap}{text} |"));
-            } else {
-                line.push_str(&format!(" {text}{gap} |"));
+    let widths: Vec<usize> = heads.iter().enumerate().map(width).collect();
+    let line = |texts: &mut dyn Iterator<Item = &String>| {
+        let columns = widths.iter().zip(heads);
+        let padded = columns.map(|(width, (_, is_number))| {
+            let text = texts.next().map_or("", String::as_str);
+            match is_number {
+                true => format!(" {text:>width$} |"),
+                false => format!(" {text:<width$} |"),
             }
-        }
-        line
-    };
-    let mut lines = vec![line(head), String::from("|")];
-    for (width, column) in widths.iter().zip(columns) {
-        let dashes = "-".repeat(*width);
-        lines[1].push_str(&if column.numeric {
-            format!("-{dashes}:|")
-        } else {
-            format!(" {dashes} |")
         });
-    }
-    lines.extend(rows.iter().map(|row| line(row)));
-    lines.join("\n")
+        format!("|{}", padded.collect::<String>())
+    };
+    let rules = widths.iter().zip(heads).map(|(width, (_, is_number))| {
+        let dashes = "-".repeat(*width);
+        match is_number {
+            true => format!("-{dashes}:|"),
+            false => format!(" {dashes} |"),
+        }
+    });
+    let head = line(&mut heads.iter().map(|(head, _)| head));
+    let rule = format!("|{}", rules.collect::<String>());
+    let rows = rows.iter().map(|row| line(&mut row.iter()));
+    [head, rule]
+        .into_iter()
+        .chain(rows)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 #[cfg(test)]

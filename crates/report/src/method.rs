@@ -59,8 +59,8 @@ mod tests {
         let figure = Compared {
             place: "hello".to_owned(),
             metric: "rate",
-            baseline: Some(1.0),
-            other: Some(2.0),
+            baseline: 1.0,
+            other: 2.0,
             ratio: 2.0,
             interval: Some((1.9, 2.1)),
             conclusion: "higher",

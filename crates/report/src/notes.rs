@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::figures::CellFigures;
 use crate::lists::push_new;
-use crate::numbers;
+use crate::numbers::{FigureUnit, three};
 use crate::table::Entry;
 
 /// All notes of a document.
@@ -34,6 +34,8 @@ pub struct Note {
     pub meaning: &'static str,
     /// What to do.
     pub remedy: &'static str,
+    /// Whether it is about the run, and stands at no figure.
+    pub is_of_run: bool,
     /// Where it was seen and with what evidence.
     pub seen: Vec<Seen>,
 }
@@ -107,6 +109,7 @@ impl Notes {
             severity: finding.severity,
             meaning: finding.meaning,
             remedy: finding.remedy,
+            is_of_run: true,
             seen: Vec::new(),
         });
         self.notes.len() - 1
@@ -115,6 +118,7 @@ impl Notes {
 
 impl Note {
     fn add(&mut self, finding: &Finding, blocks: usize) {
+        self.is_of_run &= finding.cell.is_empty();
         let cell = SeenCell {
             cell: finding.cell.clone(),
             blocks: block_words(&finding.blocks, blocks),
@@ -160,16 +164,14 @@ fn words(evidence: &[Evidence]) -> (Vec<String>, Vec<String>) {
 }
 
 fn number(value: f64, unit: Unit) -> String {
-    match unit {
-        // Averages of a few things need not be whole.
-        Unit::Count if value.abs() < 100.0 && value.fract() != 0.0 => numbers::three(value),
-        Unit::Count if (0.0..1e15).contains(&value) => numbers::count(value.round() as u64),
-        Unit::Count => numbers::three(value),
-        Unit::Share => numbers::percent(value),
-        Unit::Ratio => numbers::ratio(value),
-        Unit::Nanoseconds => numbers::time(value),
-        Unit::PerSecond => format!("{}/s", numbers::rate(value)),
-        Unit::Bytes => numbers::bytes(value),
-        Unit::Cores => format!("{} cores", numbers::three(value)),
-    }
+    let unit = match unit {
+        Unit::Count => FigureUnit::Number,
+        Unit::Share => FigureUnit::Percent,
+        Unit::Ratio => FigureUnit::Ratio,
+        Unit::Nanoseconds => FigureUnit::Time,
+        Unit::PerSecond => FigureUnit::PerSecond,
+        Unit::Bytes => FigureUnit::Bytes,
+        Unit::Cores => return format!("{} cores", three(value)),
+    };
+    unit.text(value)
 }

@@ -110,6 +110,63 @@ pub fn sizes(low: f64, high: f64) -> String {
     scaled_ends(SIZES, low, high)
 }
 
+/// The unit of a figure, by which it is written.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum FigureUnit {
+    /// A second, which its words say.
+    Rate,
+    /// A second, which is written behind it.
+    PerSecond,
+    /// Nanoseconds.
+    Time,
+    /// Bytes.
+    Bytes,
+    /// Bytes a second.
+    BytesPerSecond,
+    /// A part of a whole.
+    Percent,
+    /// A ratio.
+    Ratio,
+    /// A count, or any other number.
+    Number,
+}
+
+impl FigureUnit {
+    /// The scales of its numbers, and what stands behind them.
+    fn scales(self) -> Option<(&'static [Scale], &'static str)> {
+        match self {
+            FigureUnit::Rate => Some((COUNTS, "")),
+            FigureUnit::PerSecond => Some((COUNTS, "/s")),
+            FigureUnit::Time => Some((TIMES, "")),
+            FigureUnit::Bytes => Some((SIZES, "")),
+            FigureUnit::BytesPerSecond => Some((SIZES, "/s")),
+            FigureUnit::Percent | FigureUnit::Ratio | FigureUnit::Number => None,
+        }
+    }
+
+    /// A value with its unit.
+    pub fn text(self, value: f64) -> String {
+        match (self.scales(), self) {
+            (_, FigureUnit::Time) => time(value),
+            (Some((scales, behind)), _) => scaled(scales, value) + behind,
+            (None, FigureUnit::Percent) => percent(value),
+            (None, FigureUnit::Ratio) => ratio(value),
+            // Averages of a few things need not be whole.
+            (None, _) if value.abs() < 100.0 && value.fract() != 0.0 => three(value),
+            (None, _) if (0.0..1e15).contains(&value) => count(value.round() as u64),
+            (None, _) => three(value),
+        }
+    }
+
+    /// Two ends of one.
+    pub fn ends(self, low: f64, high: f64) -> String {
+        match self.scales() {
+            Some((scales, behind)) => scaled_ends(scales, low, high) + behind,
+            None => format!("{}–{}", self.text(low), self.text(high)),
+        }
+    }
+}
+
 /// Nanoseconds in microseconds, without the unit: `7.32`.
 pub fn micros(ns: f64) -> String {
     three(ns / 1e3)

@@ -4,20 +4,20 @@
 //! Not for: what a section says, which is in `servers`, `programs`, `search`, `rows`, `clients` and `published`.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use prony_findings::Verdict;
-use prony_record::NotRun;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::Run;
 use crate::figures::{CellFigures, Figure};
-use crate::metrics::Metric;
 use crate::notes::Notes;
 use crate::numbers::{self, NOTHING};
 use crate::plots::Picture;
 use crate::ratio::RatioFigure;
-use crate::table::{Column, Entry, Table};
+use crate::table::{Column, Entry, Shown, Table};
 
 /// A section of the document.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -26,17 +26,14 @@ pub struct Part {
     pub id: String,
     /// Its heading.
     pub title: String,
-    /// Whether it is the one table of a group of servers: its pictures are small and stand side by side, and nothing points
-    /// to the columns that the appendix has.
+    /// Whether it is the one table of a group of servers: nothing points to the columns that the appendix has.
     pub is_group: bool,
     /// What was asked, as code; empty where sentences say it.
     pub request: String,
     /// What a reader must know before the tables.
     pub before: Vec<String>,
-    /// Pictures.
+    /// Pictures; more than two come after the tables.
     pub pictures: Vec<Picture>,
-    /// Whether these come after the tables and not before them.
-    pub pictures_last: bool,
     /// Tables.
     pub tables: Vec<Captioned>,
     /// What stands below them.
@@ -82,29 +79,80 @@ impl<'a, Own> Context<'a, Own> {
             own,
         }
     }
+
+    /// Those of the columns in which any of the cells has a figure.
+    pub fn present(
+        &self,
+        cells: &[&CellFigures],
+        columns: impl IntoIterator<Item = Shown>,
+    ) -> Vec<Shown> {
+        let has = |column: &Shown| {
+            let mut entries = cells.iter().map(|cell| self.entry(cell, column));
+            entries.any(|entry| entry.value.is_some())
+        };
+        columns.into_iter().filter(has).collect()
+    }
+
+    /// The figure of a cell in a column, with its footnotes.
+    pub fn entry(&self, cell: &CellFigures, column: &Shown) -> Entry {
+        self.entry_of(cell, "", column)
+    }
+
+    /// The same of one of several that the cell has, which is at `place`. What does not keep up with its schedule has no latency: that grows for
+    /// as long as the run lasts.
+    pub fn entry_of(&self, cell: &CellFigures, place: &str, column: &Shown) -> Entry {
+        let is_time = ["latency", "duration_ns"].map(|name| column.path.starts_with(name));
+        let entry = match (
+            cell.is_overloaded() && is_time.contains(&true),
+            column.title,
+        ) {
+            (false, _) => self.places.entry(cell, place, column),
+            (true, "p50") => Entry::text("overloaded"),
+            (true, _) => Entry::text(NOTHING),
+        };
+        self.notes.on(cell, column.marks, entry)
+    }
 }
 
-/// Where figures of cells are in `summary.json`.
-pub struct Places<'a>(BTreeMap<&'a str, usize>);
+/// A cell as `summary.json` has it, once it was asked for.
+type Written = OnceCell<Value>;
+
+/// Where figures of cells are in `summary.json`, and what stands there.
+pub struct Places<'a>(BTreeMap<&'a str, (usize, Written)>);
 
 impl<'a> Places<'a> {
     /// Those of all the cells of a run.
     pub fn of(cells: &'a [CellFigures]) -> Places<'a> {
         let places = cells.iter().enumerate();
-        Places(places.map(|(at, cell)| (&*cell.cell, at)).collect())
+        let place = |(at, cell): (usize, &'a CellFigures)| (&*cell.cell, (at, Written::new()));
+        Places(places.map(place).collect())
     }
 
     /// The address of a figure, from its path within the cell.
     pub fn path(&self, cell: &CellFigures, figure: &str) -> String {
-        let place = self.0.get(&*cell.cell).copied().unwrap_or(0);
+        let place = self.0.get(&*cell.cell).map_or(0, |of| of.0);
         format!("/cells/{place}/{}", figure.replace('.', "/"))
     }
 
-    /// A metric of a cell in a table that is not of its cell alone.
-    pub fn entry(&self, cell: &CellFigures, metric: Metric) -> Entry {
+    /// What stands at a path within the cell.
+    fn at(&self, cell: &CellFigures, path: &str) -> Option<&Value> {
+        let (_, written) = self.0.get(&*cell.cell)?;
+        let written = written
+            .get_or_init(|| serde_json::to_value(cell).expect("figures that can be written"));
+        path.split('.').try_fold(written, |at, name| match at {
+            Value::Array(all) => all.get(name.parse::<usize>().ok()?),
+            at => at.get(name),
+        })
+    }
+
+    /// The figure of a cell in a column, or of one of several that the cell has: of that at `place`.
+    pub fn entry(&self, cell: &CellFigures, place: &str, column: &Shown) -> Entry {
+        let path = format!("{place}{}", column.path);
+        let entry = column.entry(self.path(cell, &path), self.at(cell, &path));
+        let supported = self.at(cell, column.supported).and_then(Value::as_bool);
         Entry {
-            figure: self.path(cell, metric.path).into(),
-            ..metric.entry(cell)
+            few: entry.value.is_some() && supported == Some(false),
+            ..entry
         }
     }
 }
@@ -198,34 +246,6 @@ pub fn ratio_word(cells: &[&CellFigures]) -> &'static str {
 /// The median of a figure.
 pub fn median(figure: Option<Figure>) -> Option<f64> {
     figure.map(|f| f.median)
-}
-
-/// A median with its range or interval below it.
-pub fn with_ends(mut entry: Entry, figure: Option<Figure>, show: fn(f64, f64) -> String) -> Entry {
-    // The range of one block would repeat its value.
-    if let Some(of) = figure.filter(|of| of.blocks > 1) {
-        entry.below = show(of.low, of.high);
-    }
-    entry
-}
-
-/// Whether something was not run that concerns a subject in a workload of a size (`c=10`, `n=1000`): the subject
-/// as a whole, its workload, or a cell, of which the settings are given.
-pub fn concerned(not: &NotRun, subject: &str, workload: &str, size: &str) -> Option<String> {
-    if not.what == subject {
-        return Some(String::new());
-    }
-    let rest = not.what.strip_prefix(subject)?.strip_prefix(' ')?;
-    let rest = rest.strip_prefix(workload)?;
-    if !rest.is_empty() && !rest.starts_with(' ') {
-        return None;
-    }
-    let kind = size.get(..2).unwrap_or_default();
-    let (sizes, settings): (Vec<&str>, Vec<&str>) = rest
-        .split_whitespace()
-        .partition(|word| word.starts_with(kind));
-    let fits = sizes.iter().all(|own| *own == size);
-    fits.then(|| settings.join(" "))
 }
 
 /// What was the limit, with how busy both sides were below it: `name` in `limits`, which has blocks by limit, and is that of

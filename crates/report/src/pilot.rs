@@ -84,12 +84,8 @@ pub fn by_first_trials(run: &Run, planned: &Plan, warm_up: Nanos) -> Option<Pilo
     let records = Records::new(&run.plan, &run.trials);
     let (mut within, mut comparisons) = (BTreeMap::<&str, Vec<f64>>::new(), BTreeMap::new());
     for case in records.cases() {
-        let unevenness = case.measured().filter_map(|trial| {
-            let slices = &trial.load.as_ref()?.slices.completed;
-            // The second half: in the first one the server warms up.
-            let slices = slices.iter().skip(slices.len() / 2);
-            window_variance(&slices.map(|count| *count as f64).collect::<Vec<_>>())
-        });
+        // The second half: in the first one the server warms up.
+        let unevenness = case.measured().filter_map(|trial| unevenness(trial, 0.5));
         let own = within.entry(&case.cell.workload).or_default();
         own.extend(unevenness);
         let is_compared = baseline(&case).is_some();
@@ -194,7 +190,7 @@ impl Comparison {
         let trials = case.measured();
         let trials = trials.chain(baseline.into_iter().flat_map(Case::measured));
         let sides = if baseline.is_some() { 2.0 } else { 1.0 };
-        let alone = trials.filter_map(|trial| Some(sides * unevenness(trial)?));
+        let alone = trials.filter_map(|trial| Some(sides * unevenness(trial, 0.0)?));
         let paired = baseline
             .map(|of| visited_pairs(case, of))
             .unwrap_or_default();
@@ -220,13 +216,13 @@ fn visited_pairs(case: &Case<'_>, baseline: &Case<'_>) -> Vec<f64> {
     turns(baseline, case).map(of_block).collect()
 }
 
-fn unevenness(trial: &Trial) -> Option<f64> {
+/// How uneven a trial's window is, without a part of it at the beginning.
+fn unevenness(trial: &Trial, skipped: f64) -> Option<f64> {
     // The window of a search's trial has no part in what it found.
-    if trial.search.is_some() {
-        return None;
-    }
-    let slices = &trial.load.as_ref()?.slices.completed;
-    window_variance(&slices.iter().map(|count| *count as f64).collect::<Vec<_>>())
+    let load = trial.load.as_ref().filter(|_| trial.search.is_none())?;
+    let slices = &load.slices.completed;
+    let slices = slices.iter().skip((slices.len() as f64 * skipped) as usize);
+    window_variance(&slices.map(|count| *count as f64).collect::<Vec<_>>())
 }
 
 fn noise(comparisons: &[Comparison]) -> Option<PilotNoise> {

@@ -16,7 +16,7 @@ mod query;
 
 use std::ops::Range;
 
-pub use find::{Damaged, Mark, marks};
+pub use find::{Damaged, Mark, MarkKind, marks, without_marks};
 pub use query::{Wrong, figure};
 
 /// Whether two figures are the same to a reader: lines may be broken anywhere between words.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use prony_findings::Case;
 use prony_record::{Plan, Trial, Visit};
 use prony_stats::{
-    BLOCKS_INTERVAL_MIN, CONFIDENCE, Comparison, Conclusion, TURNED_BLOCKS_MIN, Variance, compare,
+    BLOCKS_INTERVAL_MIN, CONFIDENCE, Comparison, TURNED_BLOCKS_MIN, Variance, compare,
     compare_from, of_turns,
 };
 use serde::Serialize;
@@ -76,20 +76,11 @@ impl RatioFigure {
         let mut figure = RatioFigure {
             reference_cell: reference_cell.to_owned(),
             ratio: compared.ratio.0,
-            low: 0.0,
-            high: 0.0,
-            spread: "",
             blocks: compared.blocks,
-            conclusion: "",
-            bound: "",
-            unclaimed: "",
-            left_out: Vec::new(),
-            is_disturbed: false,
             variance: Variance::of(&pairs),
-            of_runs: false,
             confidence: CONFIDENCE,
-            by_turns: false,
             pairs,
+            ..RatioFigure::default()
         };
         figure.take(&compared);
         Some(figure)
@@ -98,12 +89,7 @@ impl RatioFigure {
     fn take(&mut self, compared: &Comparison) {
         (self.low, self.high) = (compared.spread.low.0, compared.spread.high.0);
         self.spread = kind_name(compared.spread.kind);
-        self.conclusion = match compared.conclusion {
-            Conclusion::NotClaimed => "not-claimed",
-            Conclusion::NoDifferenceShown => "no-difference-shown",
-            Conclusion::Higher => "higher",
-            Conclusion::Lower => "lower",
-        };
+        self.conclusion = compared.conclusion.word();
     }
 
     /// The same of its `blocks`, where these are of several runs that are joined. `None` where fewer than two of them have it.

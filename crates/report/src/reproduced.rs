@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use prony_record::Environment;
+use prony_record::{Environment, Fact};
 use serde::Serialize;
 
 use crate::Run;
@@ -20,6 +20,7 @@ use crate::markdown;
 use crate::metrics::Metric;
 use crate::numbers;
 use crate::ratio::RatioFigure;
+use crate::sections;
 use crate::view;
 
 /// What became of a claim.
@@ -114,55 +115,37 @@ fn ratios(run: &Run) -> BTreeMap<(String, &'static str), RatioFigure> {
         all.insert((what, metric), ratio.clone());
     };
     for cell in computed.cells.iter().filter(|cell| !cell.is_copy) {
-        let what = |ratio: &RatioFigure| format!("{} against {}", cell.cell, ratio.reference_cell);
-        if let Some(ratio) = &cell.ratio {
-            add(what(ratio), Metric::RATE.key, ratio);
-        }
-        for metric in Metric::beside_rate() {
-            if let Some(ratio) = cell.ratios.get(metric.key) {
-                add(what(ratio), metric.key, ratio);
-            }
-        }
-        if let Some(ratio) = cell
-            .client
-            .as_ref()
-            .and_then(|client| client.cpu_ratio.as_ref())
-        {
-            add(what(ratio), "cpu_client", ratio);
+        let own = Metric::claimed().filter_map(|of| Some((of.key, of.ratio(cell)?)));
+        let client = cell.client.as_ref().and_then(|of| of.cpu_ratio.as_ref());
+        for (metric, ratio) in own.chain(client.map(|ratio| ("cpu_client", ratio))) {
+            let what = format!("{} against {}", cell.cell, ratio.reference_cell);
+            add(what, metric, ratio);
         }
     }
-    if let Some(across) = &computed.programs {
-        for effect in &across.effects {
-            let (name, value, base) = (&effect.setting, &effect.value, &effect.base);
-            let place = effect
-                .workload
-                .as_ref()
-                .map_or_else(|| "all works".to_owned(), Clone::clone);
-            add(
-                format!(
-                    "{} on {place}: {name}={value} against {name}={base}",
-                    effect.subject
-                ),
-                Metric::RATE.key,
-                &effect.ratio,
-            );
-        }
-        for of in &across.efficiencies {
-            add(
-                format!("{} by thread against {}", of.cell, of.ratio.reference_cell),
-                Metric::RATE.key,
-                &of.ratio,
-            );
-        }
-    }
-    for step in computed.steps.iter().flatten() {
+    let rate = Metric::RATE.key;
+    for of in computed.programs.iter().flat_map(|of| &of.effects) {
+        let (name, place) = (&of.setting, of.workload.as_deref().unwrap_or("all works"));
+        let values = format!("{name}={} against {name}={}", of.value, of.base);
         add(
-            format!(
-                "{} against {}: more {}",
-                step.cell, step.ratio.reference_cell, step.what
-            ),
-            Metric::RATE.key,
-            &step.ratio,
+            format!("{} on {place}: {values}", of.subject),
+            rate,
+            &of.ratio,
+        );
+    }
+    for of in computed.programs.iter().flat_map(|of| &of.efficiencies) {
+        let against = &of.ratio.reference_cell;
+        add(
+            format!("{} by thread against {against}", of.cell),
+            rate,
+            &of.ratio,
+        );
+    }
+    for of in computed.clients.iter().flat_map(|of| &of.steps) {
+        let against = &of.ratio.reference_cell;
+        add(
+            format!("{} against {against}: more {}", of.cell, of.what),
+            rate,
+            &of.ratio,
         );
     }
     all
@@ -198,39 +181,24 @@ fn came_to(was: &RatioFigure, now: Option<&RatioFigure>) -> CameTo {
 
 /// What of two machines differs: what, there, here.
 pub fn differences(there: &Environment, here: &Environment) -> Vec<(String, String, String)> {
-    let named = |e: &Environment| -> Vec<(String, String)> {
-        let mut all: Vec<(String, String)> = [
-            ("prony", format!("{} {}", e.prony_version, e.prony_commit)),
-            ("method", e.method.to_string()),
-            ("driver", e.driver.clone()),
-            ("processor", e.cpu_model.clone()),
-            ("processors", e.cpus.to_string()),
-            ("threads a core", e.threads_per_core.to_string()),
-            ("memory", numbers::bytes(e.memory_bytes as f64)),
-            ("kernel", e.kernel.clone()),
-            ("distribution", e.distribution.clone()),
-            ("virtualisation", e.virtualisation.clone()),
-        ]
-        .map(|(name, value)| (name.to_owned(), value))
-        .into();
-        all.extend(
-            e.facts
-                .iter()
-                .map(|fact| (fact.name.clone(), fact.value.clone())),
-        );
-        all.extend(
-            e.software
-                .iter()
-                .map(|tool| (tool.name.clone(), tool.version.clone())),
-        );
-        all
+    let named = |e: &Environment| -> Vec<Fact> {
+        let own = [
+            sections::fact("method", e.method.to_string()),
+            sections::fact("driver", e.driver.clone()),
+        ];
+        let tools = sections::tools(e).chain(e.facts.iter().cloned());
+        sections::machine(e)
+            .into_iter()
+            .chain(own)
+            .chain(tools)
+            .collect()
     };
     let (there, here) = (named(there), named(here));
-    let value = |all: &[(String, String)], name: &str| {
-        let found = all.iter().find(|(own, _)| own == name);
-        found.map_or_else(String::new, |(_, value)| value.trim().to_owned())
+    let value = |all: &[Fact], name: &str| {
+        let found = all.iter().find(|fact| fact.name == name);
+        found.map_or_else(String::new, |fact| fact.value.trim().to_owned())
     };
-    let names = distinct(there.iter().chain(&here).map(|(name, _)| name));
+    let names = distinct(there.iter().chain(&here).map(|fact| &fact.name));
     let both = names
         .into_iter()
         .map(|name| (name.clone(), value(&there, name), value(&here, name)));
@@ -273,43 +241,30 @@ impl Reproduction {
             "" => numbers::NOTHING.to_owned(),
             text => crate::escape::markdown(text),
         };
-        let differ: Vec<Vec<String>> = self
-            .differences
-            .iter()
-            .map(|(what, there, here)| vec![shown(what), shown(there), shown(here)])
-            .collect();
-        let claims: Vec<Vec<String>> = self
-            .claims
-            .iter()
-            .map(|claim| {
-                let [there, here] = &claim.words;
-                vec![
-                    shown(&claim.what),
-                    shown(claim.metric),
-                    there.clone(),
-                    here.clone(),
-                    claim.came_to.words().to_owned(),
-                ]
-            })
-            .collect();
+        let differ = self.differences.iter();
+        let differ =
+            differ.map(|(what, there, here)| [what, there, here].map(|of| shown(of)).into());
+        let differ: Vec<Vec<String>> = differ.collect();
+        let claims = self.claims.iter().map(|claim| {
+            let [there, here] = claim.words.clone();
+            let (what, metric) = (shown(&claim.what), shown(claim.metric));
+            vec![what, metric, there, here, claim.came_to.words().to_owned()]
+        });
+        let claims: Vec<Vec<String>> = claims.collect();
         let differ = match differ.is_empty() {
             true => "The machine is the same, as far as is recorded.".to_owned(),
             false => markdown::words(&["what differs", "bundle", "here"], &differ),
         };
-        match claims.is_empty() {
-            true => differ,
-            false => format!(
-                "{differ}\n\n{}",
-                markdown::words(&["claim", "figure", "bundle", "here", "it"], &claims)
-            ),
+        if claims.is_empty() {
+            return differ;
         }
+        let claims = markdown::words(&["claim", "figure", "bundle", "here", "it"], &claims);
+        format!("{differ}\n\n{claims}")
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use prony_record::Fact;
-
     use super::*;
 
     /// Six blocks whose logarithms lie `apart` around that of `ratio`.

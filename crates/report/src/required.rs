@@ -8,7 +8,7 @@
 
 use prony_base::typed::requirement::{LoadRequirement, RequiredFigure, Requirement};
 use prony_findings::{Case, Records, measure};
-use prony_record::{LoadReport, NEVER, PlannedWorkload, RequirementOutcome, StepReport, Trial};
+use prony_record::{LoadReport, PlannedWorkload, RequirementOutcome, Trial};
 use prony_stats::{BLOCKS_INTERVAL_MIN, Ratio, quantile, summarise};
 use serde::Serialize;
 
@@ -83,19 +83,10 @@ pub fn lines(all: &[CellRequirement]) -> Vec<String> {
 }
 
 fn outcome(run: &Run, case: &Case<'_>, requirement: &LoadRequirement) -> RequirementOutcome {
-    let what = &requirement.what;
-    let trials: Vec<&Trial> = case.measured().collect();
-    let of = |trial: &&Trial| match &requirement.step {
-        None => value(run, trial, what.figure),
-        Some(step) => {
-            let load = trial.load.as_ref()?;
-            let is_overloaded = (load.arrivals.as_ref()).is_some_and(|of| of.overloaded);
-            let users = load.scenario.as_ref()?;
-            of_step(users.step(step)?, what.figure, is_overloaded)
-        }
-    };
-    let values: Vec<f64> = trials.iter().filter_map(of).collect();
-    let outcome = judged(what, &values);
+    let values = case
+        .measured()
+        .filter_map(|trial| value(run, trial, requirement));
+    let outcome = judged(&requirement.what, &values.collect::<Vec<f64>>());
     match &requirement.step {
         None => outcome,
         Some(step) => RequirementOutcome {
@@ -106,48 +97,40 @@ fn outcome(run: &Run, case: &Case<'_>, requirement: &LoadRequirement) -> Require
     }
 }
 
-/// The figure of a step of one trial, likewise; its errors are those of the window. Where users wait without end, times have none, as most
-/// users are in no step yet.
-fn of_step(step: &StepReport, figure: RequiredFigure, is_overloaded: bool) -> Option<f64> {
-    let (counts, latency) = (&step.counts, &step.latency_ns);
-    let failed = counts.failed.total();
-    let ended = failed.saturating_add(counts.completed);
-    let ns = |ns: u64| match ns {
-        NEVER => INFINITE,
-        ns => ns as f64,
-    };
-    match figure {
-        RequiredFigure::Rate => Some(step.rate_per_s),
-        RequiredFigure::Errors => {
-            let errors = failed.saturating_add(counts.unexpected_status);
-            (ended > 0).then(|| errors as f64 / ended as f64)
-        }
-        RequiredFigure::Bytes => None,
-        _ if latency.count == 0 => None,
-        _ if is_overloaded => Some(INFINITE),
-        RequiredFigure::Mean if latency.infinite > 0 => Some(INFINITE),
-        RequiredFigure::Mean => Some(latency.mean),
-        RequiredFigure::Max => Some(ns(latency.max)),
-        RequiredFigure::Percentile(percent) => latency.percentile(percent).map(ns),
-    }
-}
-
-/// The figure of one trial; [`INFINITE`] where it falls among requests that never ended.
-fn value(run: &Run, trial: &Trial, figure: RequiredFigure) -> Option<f64> {
+/// The figure of one trial, or of a step of its users; [`INFINITE`] where it falls among requests that never ended. Where users wait without
+/// end, times of a step have none, as most users are in no step yet.
+fn value(run: &Run, trial: &Trial, requirement: &LoadRequirement) -> Option<f64> {
     let load = trial.load.as_ref()?;
-    let all = &load.latency_ns;
-    match figure {
-        RequiredFigure::Rate => measure::rate(load).map(|rate| rate.0),
-        RequiredFigure::Bytes => {
+    let step = match &requirement.step {
+        None => None,
+        Some(name) => Some(load.scenario.as_ref()?.step(name)?),
+    };
+    let is_overloaded = step.is_some() && load.arrivals.as_ref().is_some_and(|of| of.overloaded);
+    let all = step.map_or(&load.latency_ns, |step| &step.latency_ns);
+    match (requirement.what.figure, step) {
+        (RequiredFigure::Rate, Some(step)) => Some(step.rate_per_s),
+        (RequiredFigure::Rate, None) => measure::rate(load).map(|rate| rate.0),
+        (RequiredFigure::Bytes, Some(_)) => None,
+        (RequiredFigure::Bytes, None) => {
             let seconds = load.window_ns as f64 / 1e9;
             (seconds > 0.0).then(|| load.received_bytes as f64 / seconds)
         }
-        RequiredFigure::Errors => errors(load),
+        (RequiredFigure::Errors, Some(step)) => {
+            let failed = step.counts.failed.total();
+            let ended = failed.saturating_add(step.counts.completed);
+            let errors = failed.saturating_add(step.counts.unexpected_status);
+            (ended > 0).then(|| errors as f64 / ended as f64)
+        }
+        (RequiredFigure::Errors, None) => errors(load),
         _ if all.count == 0 => None,
-        RequiredFigure::Mean if all.infinite > 0 => Some(INFINITE),
-        RequiredFigure::Mean => Some(all.mean),
-        RequiredFigure::Max => Some(all.max as f64),
-        RequiredFigure::Percentile(percent) => percentile(run, trial, load, percent),
+        _ if is_overloaded => Some(INFINITE),
+        (RequiredFigure::Mean, _) if all.infinite > 0 => Some(INFINITE),
+        (RequiredFigure::Mean, _) => Some(all.mean),
+        (RequiredFigure::Max, _) => Some(all.max as f64),
+        (RequiredFigure::Percentile(percent), Some(_)) => {
+            all.percentile(percent).map(|ns| ns as f64)
+        }
+        (RequiredFigure::Percentile(percent), None) => percentile(run, trial, load, percent),
     }
 }
 
@@ -178,10 +161,7 @@ fn percentile(run: &Run, trial: &Trial, load: &LoadReport, percent: f64) -> Opti
     if let Some(histogram) = stored(run, trial) {
         return quantile(histogram, share.min(1.0)).map(|ns| ns.0.min(all.max) as f64);
     }
-    all.percentile(percent).map(|ns| match ns {
-        NEVER => INFINITE,
-        ns => ns as f64,
-    })
+    all.percentile(percent).map(|ns| ns as f64)
 }
 
 /// Of the values of the blocks.

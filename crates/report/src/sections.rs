@@ -1,118 +1,113 @@
 //! The parts of the document around its tables: machine, method, what was not run, how to
 //! repeat it, limits.
 
+use minijinja::{Value, context};
 use prony_base::counted;
-use prony_record::{Cell, Cores, Plan, Source, Trial};
+use prony_record::{
+    Cell, Environment, Fact, NotRun, Plan, PlannedSubject, Repository, Source, Trial,
+};
 use prony_stats::{median, sorted};
-use serde::Serialize;
 
 use crate::Run;
 use crate::claims;
 use crate::clients;
-use crate::figures::CellFigures;
+use crate::figures::{CellFigures, CrossCheck};
 use crate::kinds::Kinds;
 use crate::lists::push_under;
 use crate::numbers;
 use crate::open;
+use crate::part::{Part, column, plain};
 use crate::programs;
 use crate::rows;
 use crate::search;
 use crate::settings::THREADS;
-
-/// A name and what belongs to it.
-#[derive(Clone, Debug, Serialize)]
-pub struct Fact {
-    /// What.
-    pub name: String,
-    /// Its value.
-    pub value: String,
-}
+use crate::table::{Column, Table};
+use crate::templates;
+use crate::words::{paragraph, paragraphs};
 
 /// What cores are for, and which these are.
 fn by_role<'a>(plan: &'a Plan, kinds: &Kinds) -> Vec<(&'static str, &'a [u32])> {
-    let around = !plan.backings.is_empty() || !plan.fronts.is_empty();
-    let own = match around {
-        true => "cores of the subject and what is around it",
-        false => "cores of the subject",
+    let own = match plan.backings.is_empty() && plan.fronts.is_empty() {
+        true => "cores of the subject",
+        false => "cores of the subject and what is around it",
     };
     let other = match (kinds.servers, kinds.clients) {
         (true, false) => "cores of the generator",
         (false, true) => "cores of the peer",
         _ => "cores of generator and peer",
     };
-    let Cores {
-        subject,
-        generator,
-        lab,
-    } = &plan.cores;
-    let mut roles = vec![(own, &**subject)];
+    let cores = &plan.cores;
+    let mut roles = vec![(own, &*cores.subject)];
     if !kinds.only_programs() {
-        roles.push((other, generator));
+        roles.push((other, &cores.generator));
     }
-    if !lab.is_empty() {
-        roles.push(("cores of the sampler", lab));
+    if !cores.lab.is_empty() {
+        roles.push(("cores of the sampler", &cores.lab));
     }
     roles
+}
+
+/// A fact of a document.
+pub fn fact(name: &str, value: String) -> Fact {
+    let name = name.to_owned();
+    Fact { name, value }
+}
+
+/// The text, unless the number is 0, which stands for what is not known.
+fn known(number: u64, text: impl FnOnce() -> String) -> String {
+    match number {
+        0 => String::new(),
+        _ => text(),
+    }
+}
+
+/// The machine and what runs on it.
+pub fn machine(e: &Environment) -> [Fact; 7] {
+    let processors = match e.threads_per_core {
+        0 | 1 => known(e.cpus.into(), || e.cpus.to_string()),
+        threads => format!("{}, {threads} threads a core", e.cpus),
+    };
+    let version = match e.prony_commit.as_str() {
+        "" => e.prony_version.clone(),
+        commit => format!("{} ({commit})", e.prony_version),
+    };
+    let memory = known(e.memory_bytes, || numbers::bytes(e.memory_bytes as f64));
+    [
+        fact("processor", e.cpu_model.clone()),
+        fact("processors", processors),
+        fact("memory", memory),
+        fact("kernel", e.kernel.clone()),
+        fact("distribution", e.distribution.clone()),
+        fact("virtualisation", e.virtualisation.clone()),
+        fact("prony", version),
+    ]
+}
+
+/// The tools and their versions.
+pub fn tools(e: &Environment) -> impl Iterator<Item = Fact> {
+    let tools = e.software.iter();
+    tools.map(|tool| fact(&tool.name, tool.version.clone()))
 }
 
 /// The machine and the software, what is not known left out.
 pub fn environment(run: &Run) -> Vec<Fact> {
     let (e, plan) = (&run.environment, &run.plan);
-    let number = |n: u32| if n > 0 { n.to_string() } else { String::new() };
-    let processors = match e.threads_per_core {
-        0 | 1 => number(e.cpus),
-        threads => format!("{}, {threads} threads a core", e.cpus),
-    };
-    let memory = if e.memory_bytes > 0 {
-        numbers::bytes(e.memory_bytes as f64)
-    } else {
-        String::new()
-    };
-    let started = if e.started_unix_ms > 0 {
-        numbers::moment(e.started_unix_ms)
-    } else {
-        String::new()
-    };
-    let commit = if e.prony_commit.is_empty() {
-        String::new()
-    } else {
-        format!(" ({})", e.prony_commit)
-    };
-    let mut facts = Vec::new();
-    let mut add = |name: &str, value: String| {
-        if !value.is_empty() {
-            facts.push(Fact {
-                name: name.to_owned(),
-                value,
-            });
-        }
-    };
-    add("processor", e.cpu_model.clone());
-    add("processors", processors);
     let kinds = Kinds::of(plan);
-    for (role, list) in by_role(plan, &kinds) {
-        add(role, cores(list));
-    }
-    add("memory", memory);
-    add("kernel", e.kernel.clone());
-    add("distribution", e.distribution.clone());
-    add("virtualisation", e.virtualisation.clone());
-    add("connections", cap(plan));
-    add("prony", format!("{}{commit}", e.prony_version));
-    // Programs are sent nothing.
-    let network = !kinds.only_programs();
+    let roles = by_role(plan, &kinds).into_iter();
+    let roles = roles.map(|(role, list)| fact(role, cores(list)));
+    let mut facts: Vec<Fact> = machine(e).into_iter().chain(roles).collect();
+    facts.push(fact("connections", cap(plan)));
     if kinds.servers {
-        add("generator's driver", e.driver.clone());
+        facts.push(fact("generator's driver", e.driver.clone()));
     }
-    add("started", started);
-    add("CPU time of the sampler", sampler(&run.trials));
-    let told = |fact: &&prony_record::Fact| network || !fact.name.starts_with("net.");
-    for fact in settings(&e.facts).iter().filter(told) {
-        add(&fact.name, fact.value.clone());
-    }
-    for tool in &e.software {
-        add(&tool.name, tool.version.clone());
-    }
+    let started = || numbers::moment(e.started_unix_ms);
+    facts.push(fact("started", known(e.started_unix_ms, started)));
+    facts.push(fact("CPU time of the sampler", sampler(&run.trials)));
+    // Programs are sent nothing.
+    let told = |fact: &Fact| !kinds.only_programs() || !fact.name.starts_with("net.");
+    facts.extend(settings(&e.facts).into_iter().filter(told));
+    facts.extend(tools(e));
+    facts.retain(|fact| !fact.value.is_empty());
     facts
 }
 
@@ -139,7 +134,7 @@ const IN_TRIALS: &str = " in trials";
 
 /// Each setting once. One that the trials' own network has, too, has the value that was in force there, and the
 /// host's beside it where that is another.
-fn settings(facts: &[prony_record::Fact]) -> Vec<prony_record::Fact> {
+fn settings(facts: &[Fact]) -> Vec<Fact> {
     let mut each: Vec<(&str, Vec<&str>)> = Vec::new();
     for fact in facts {
         let name = fact.name.strip_suffix(IN_TRIALS).unwrap_or(&fact.name);
@@ -151,14 +146,13 @@ fn settings(facts: &[prony_record::Fact]) -> Vec<prony_record::Fact> {
             true => last.to_owned(),
             false => format!("{last} in trials, {first} on the host"),
         };
-        let name = name.to_owned();
-        prony_record::Fact { name, value }
+        fact(name, value)
     };
     each.into_iter().map(told).collect()
 }
 
 /// `2, 3`, or that there are none of one's own.
-pub fn cores(cores: &[u32]) -> String {
+fn cores(cores: &[u32]) -> String {
     if cores.is_empty() {
         return "not pinned".to_owned();
     }
@@ -168,23 +162,20 @@ pub fn cores(cores: &[u32]) -> String {
 
 fn cap(plan: &Plan) -> String {
     let cap = &plan.connection_cap;
-    if cap.connections_max == 0 {
-        return String::new();
-    }
-    let most = numbers::count(u64::from(cap.connections_max));
-    if cap.limited_by.is_empty() {
-        return format!("at most {most} in every cell");
-    }
-    format!(
-        "at most {most} in every cell, limited by {}",
-        cap.limited_by
-    )
+    let by = match cap.limited_by.as_str() {
+        "" => String::new(),
+        by => format!(", limited by {by}"),
+    };
+    let most = u64::from(cap.connections_max);
+    known(most, || {
+        format!("at most {} in every cell{by}", numbers::count(most))
+    })
 }
 
-/// How it was measured, in some lines, and how the plan came about.
+/// How it was measured, in some paragraphs, and how the plan came about.
 pub fn method(run: &Run) -> Vec<String> {
     let kinds = Kinds::of(&run.plan);
-    let mut lines = Vec::new();
+    let mut lines = templates::paragraphs("method.txt", method_values(run, &kinds));
     if kinds.programs {
         lines.extend(programs::words::method(run));
     }
@@ -192,78 +183,54 @@ pub fn method(run: &Run) -> Vec<String> {
         lines.extend(clients::words::method(run));
     }
     if kinds.servers {
-        lines.extend([apart(run), asked(&run.plan)]);
-        lines.extend(search::words::method(run));
+        lines.extend(search::any(&run.plan).then(|| paragraph("search: method")));
         lines.extend(rows::lines::method(run));
     }
-    lines.push(in_turn(&run.plan));
-    if kinds.servers {
-        lines.push(clocks(&run.plan));
-    }
-    lines.push(of_figures(run));
     let ended = |note: &String| format!("{}.", note.trim_end_matches('.'));
     lines.extend(run.plan.notes.iter().map(ended));
     lines
 }
 
-fn apart(run: &Run) -> String {
-    let measured: Vec<_> = run.trials.iter().filter(|t| t.load.is_some()).collect();
-    let namespaces = measured
-        .iter()
-        .filter(|t| t.isolation.network_namespace)
-        .count();
-    let place = if measured.is_empty() {
-        ""
-    } else if namespaces == measured.len() {
-        ", in a network namespace of its own"
-    } else if namespaces == 0 {
-        ", in the host's network namespace, whose counters others move too"
-    } else {
-        ", some of them in a network namespace of their own"
-    };
-    let cores = &run.plan.cores;
-    let pinned = match (cores.subject.is_empty(), cores.lab.is_empty()) {
-        (true, _) => "nothing is pinned to cores",
-        (false, true) => "subject and generator each keep to their own cores",
-        (false, false) => "subject, generator and sampler each keep to their own cores",
-    };
-    format!(
-        "Each trial starts fresh processes{place}; {pinned}. They talk over loopback. Before the load, \
-         answers are checked; a subject that answers wrongly is not measured.{}",
-        visits(run)
-    )
-}
-
-/// How servers were visited in turns, and which were not.
-fn visits(run: &Run) -> String {
-    let Some(planned) = &run.plan.visits else {
-        return String::new();
-    };
-    let visited = run.trials.iter().filter(|trial| !trial.visits.is_empty());
-    let counts: Vec<usize> = visits_of(visited);
-    let mut text = format!(
-        " The servers of one workload, size and block are alive together and are visited in turns of {} on average, after {} of \
-         load that is not measured, in an order that is drawn anew for each round; all processes of the others are \
-         stopped meanwhile, and no request is out. A trial is {} visits of the same processes; its figures are those of \
-         all of them together, and intervals are over the blocks, which have fresh processes. What is rarer than p99 is \
-         not told of visits.",
-        numbers::duration(planned.length_ns),
-        numbers::duration(planned.lead_in_ns),
-        match (counts.iter().min(), counts.iter().max()) {
-            (Some(least), Some(most)) if least == most => least.to_string(),
-            (Some(least), Some(most)) => format!("{least} to {most}"),
-            _ => "no".to_owned(),
-        },
-    );
-    let ids = by_themselves(run);
-    if !ids.is_empty() {
-        text += &format!(" Measured by themselves: {}.", ids.join(", "));
+fn method_values(run: &Run, kinds: &Kinds) -> Value {
+    let plan = &run.plan;
+    let loaded = run.trials.iter().filter(|trial| trial.load.is_some());
+    let own = |trial: &&Trial| trial.isolation.network_namespace;
+    let bodies = plan.workloads.iter().filter(|w| w.expect_body.is_some());
+    let visits = plan.visits.as_ref().map(|planned| {
+        let counts = run.trials.iter().map(|trial| trial.visits.len());
+        let counts = counts.filter(|count| *count > 0);
+        context! {
+            length => numbers::duration(planned.length_ns),
+            lead_in => numbers::duration(planned.lead_in_ns),
+            least => counts.clone().min(),
+            most => counts.max(),
+            others => by_themselves(run).join(", "),
+        }
+    });
+    context! {
+        servers => kinds.servers,
+        programs => kinds.programs,
+        trials => loaded.clone().count(),
+        trials_apart => loaded.filter(own).count(),
+        is_pinned => !plan.cores.subject.is_empty(),
+        has_sampler => !plan.cores.lab.is_empty(),
+        visits,
+        loops => open::loops(plan),
+        warm_up => numbers::duration(plan.warmup_ns),
+        duration => numbers::duration(plan.duration_ns),
+        workloads => plan.workloads.len(),
+        bodies => bodies.count(),
+        blocks => plan.blocks,
+        seed => plan.seed,
+        is_joined => !plan.joined.is_empty(),
+        origin => open::origin(plan),
+        has_rows => plan.workloads.iter().any(|w| !w.rows.is_empty()),
+        reference => &plan.reference,
     }
-    text
 }
 
 /// Cells that were measured while no other server was alive, of a run that visits servers in turns.
-pub fn by_themselves(run: &Run) -> Vec<&str> {
+fn by_themselves(run: &Run) -> Vec<&str> {
     let is_one = |cell: &&Cell| {
         let mut own = run.trials.iter().filter(|trial| trial.cell == cell.id);
         own.any(|trial| {
@@ -274,219 +241,195 @@ pub fn by_themselves(run: &Run) -> Vec<&str> {
     cells.map(|cell| cell.id.as_str()).collect()
 }
 
-fn visits_of<'a>(trials: impl Iterator<Item = &'a Trial>) -> Vec<usize> {
-    trials.map(|trial| trial.visits.len()).collect()
-}
-
-fn asked(plan: &Plan) -> String {
-    let exact = plan
-        .workloads
-        .iter()
-        .filter(|w| w.expect_body.is_some())
-        .count();
-    let compared = match exact {
-        0 => "Of every answer the status is compared with the expected one",
-        n if n == plan.workloads.len() => {
-            "Every answer's status and body are compared with the expected ones"
-        }
-        _ => {
-            "Every answer's status, and its body where the workload states it, is compared with the expected one"
-        }
-    };
-    format!(
-        "{}, after {} of warm-up for {}. {compared}.",
-        open::loops(plan),
-        numbers::duration(plan.warmup_ns),
-        numbers::duration(plan.duration_ns),
-    )
-}
-
-fn in_turn(plan: &Plan) -> String {
-    let blocks = plan.blocks;
-    format!(
-        "{} of every cell, interleaved: {} of all cells, each in an order that {} balances.",
-        match blocks {
-            1 => "One trial".to_owned(),
-            _ => counted(blocks, "trial"),
-        },
-        match blocks {
-            1 => "one block".to_owned(),
-            _ => counted(blocks, "block"),
-        },
-        match plan.joined.is_empty() {
-            true => format!("seed {}", plan.seed),
-            false => "the seed of its run".to_owned(),
-        }
-    )
-}
-
-fn clocks(plan: &Plan) -> String {
-    format!(
-        "Latency is the time from handing a request to the kernel{} to its last byte. CPU time is that of the \
-         processes' own clocks in the window; memory is the largest process's peak in the window. p99.9 \
-         with † rests on fewer than ten separate slow periods, or on how many is not known.",
-        open::origin(plan)
-    )
-}
-
-fn of_figures(run: &Run) -> String {
-    let rows = run.plan.workloads.iter().any(|w| !w.rows.is_empty());
-    let reference = match &run.plan.reference {
-        Some(id) if rows => format!(
-            "Ratios are of the same block, of a row to its baseline, else to {id}, which the \
-             experiment declares; their mean is geometric"
-        ),
-        None if rows => "Ratios are of the same block, of a row to its baseline, as the \
-             experiment says; their mean is geometric"
-            .to_owned(),
-        Some(id) => format!(
-            "Ratios are of the same block, to {id}, which the experiment declares; their mean is geometric"
-        ),
-        None => "The experiment declares no reference, so there are no ratios".to_owned(),
-    };
-    let (exponents, times) = match programs::any(&run.plan) {
-        true => (" and exponents", " and times"),
-        false => ("", ""),
-    };
-    format!(
-        "Figures are medians over the blocks; max is the largest of all. {reference}. Under 6 blocks a \
-         spread is the range of the blocks; from 6 ratios{exponents} and from 10 rates{times} have 95 % intervals, \
-         each by itself. Failed trials are in no figure."
-    )
-}
-
-/// Something that was not run.
-#[derive(Clone, Debug, Serialize)]
-pub struct NotRunRow {
-    /// What.
-    pub what: String,
-    /// Why.
-    pub reason: String,
-    /// The command that would change it.
-    pub remedy: String,
-}
-
 /// What the experiment names and this run does not show, trials still to do included.
-pub fn not_run(run: &Run, cells: &[CellFigures]) -> Vec<NotRunRow> {
-    let named = run.plan.not_run.iter().map(|not| NotRunRow {
-        what: not.what.clone(),
-        reason: not.reason.clone(),
-        remedy: not.remedy.clone(),
+pub fn not_run(run: &Run, cells: &[CellFigures]) -> Vec<NotRun> {
+    let mut rows = run.plan.not_run.clone();
+    // A cell that failed is not tried again in later blocks: its row says so.
+    let unfailed = cells.iter().filter(|cell| cell.trials.failed.is_empty());
+    let left = unfailed.map(|cell| {
+        let planned = cell.trials.planned as usize;
+        planned.saturating_sub(cell.trials.measured.len())
     });
-    let mut rows: Vec<NotRunRow> = named.collect();
-    let left: usize = cells
-        .iter()
-        .map(|c| {
-            // A cell that failed is not tried again in later blocks: its row says so.
-            let done = c.trials.measured.len() + c.trials.failed.len();
-            if c.trials.failed.is_empty() {
-                (c.trials.planned as usize).saturating_sub(done)
-            } else {
-                0
-            }
-        })
-        .fold(0, usize::saturating_add);
+    let left = left.fold(0, usize::saturating_add);
     if left > 0 {
-        rows.push(NotRunRow {
+        rows.push(NotRun {
             what: counted(left, "trial"),
             reason: "the run ended before them".to_owned(),
             remedy: "prony run … --resume with this run's directory".to_owned(),
         });
     }
     let kinds = Kinds::of(&run.plan);
-    if kinds.programs || kinds.clients {
-        return programs::words::merged(rows, &run.plan);
+    match kinds.programs || kinds.clients {
+        true => programs::words::merged(rows, &run.plan),
+        false => rows,
     }
-    rows
 }
 
-/// What was measured, as a row of the list of subjects.
-#[derive(Clone, Debug, Serialize)]
-pub struct SubjectRow {
-    /// Its id.
-    pub id: String,
-    /// What it is.
-    pub summary: String,
-    /// The line that it said of its version.
-    pub version: String,
-    /// Where it comes from.
-    pub source: String,
-    /// The first digits of its build's key.
-    pub build: String,
-    /// Threads that it was told to use.
-    pub threads: String,
+/// A column of words.
+fn words(title: &str) -> Column {
+    column(title, "", false)
+}
+
+/// A column of what is typed or hashed.
+fn code(title: &str) -> Column {
+    let is_code = true;
+    Column {
+        is_code,
+        ..words(title)
+    }
+}
+
+/// A section with one table; `None` where that has no rows.
+fn section(title: &str, table: Table) -> Option<Part> {
+    (!table.rows.is_empty()).then(|| Part {
+        id: title.to_lowercase().replace(' ', "-"),
+        title: title.to_owned(),
+        tables: vec![plain(table)],
+        ..Part::default()
+    })
+}
+
+/// What was not run as a section; `None` where all was.
+pub fn not_run_part(rows: &[NotRun]) -> Option<Part> {
+    let columns = [words("what"), words("why"), code("what would change it")];
+    let rows = rows.iter();
+    let rows = rows.map(|of| [&of.what, &of.reason, &of.remedy].map(String::clone));
+    section("What was not run", Table::of_words(columns, rows))
+}
+
+/// Facts as a table.
+fn of_facts(facts: &[Fact], value: Column) -> Table {
+    let rows = facts.iter();
+    let rows = rows.map(|fact| [&fact.name, &fact.value].map(String::clone));
+    Table::of_words([words(""), value], rows)
+}
+
+const BY_WRK: &str = "The same cell and block, driven by wrk: where the subject is the limit, both generators should find the same rate. \
+    wrk's trials are in no other figure.";
+
+/// wrk beside Prony's generator.
+fn cross_check(checks: &[CrossCheck]) -> Option<Part> {
+    let number = |title: &str| column(title, "", true);
+    let columns = [
+        words("cell"),
+        number("block"),
+        number("prony, requests/s"),
+        number("wrk, requests/s"),
+        number("prony / wrk"),
+    ];
+    let row = |of: &CrossCheck| {
+        let block = of.block.saturating_add(1).to_string();
+        let [prony, wrk] = [of.prony_per_s, of.wrk_per_s].map(numbers::rate);
+        [of.cell.clone(), block, prony, wrk, numbers::ratio(of.ratio)]
+    };
+    let table = Table::of_words(columns, checks.iter().map(row));
+    let part = section("Cross-check with wrk", table)?;
+    let before = vec![BY_WRK.to_owned()];
+    Some(Part { before, ..part })
+}
+
+/// Cross-check, machine, method, subjects, and how to do it again.
+pub fn about(run: &Run, environment: &[Fact], checks: &[CrossCheck]) -> Vec<Part> {
+    let method = Part {
+        id: "method".to_owned(),
+        title: "Method".to_owned(),
+        before: method(run),
+        ..Part::default()
+    };
+    let parts = [
+        cross_check(checks),
+        section("Machine", of_facts(environment, words(""))),
+        Some(method),
+        subjects(&run.plan),
+        repeat(run),
+    ];
+    parts.into_iter().flatten().collect()
 }
 
 /// Digits of a hash that are shown.
 const HASH_DIGITS: usize = 12;
 
-/// The subjects, in the plan's order.
-pub fn subjects(plan: &Plan) -> Vec<SubjectRow> {
+fn digits(hash: &str) -> String {
+    hash.chars().take(HASH_DIGITS).collect()
+}
+
+/// The subjects and what stands around them, in the plan's order; `None` where there are none.
+fn subjects(plan: &Plan) -> Option<Part> {
+    let all = [
+        ("", &plan.subjects),
+        ("peer", &plan.peers),
+        ("backing service", &plan.backings),
+        ("proxy in front", &plan.fronts),
+    ];
+    let columns = [
+        words("subject"),
+        words("what it is"),
+        words("version"),
+        words("threads"),
+        code("source"),
+        code("build"),
+    ];
+    let row = |role: &str, of: &PlannedSubject| {
+        let summary = match (role, of.summary.as_str()) {
+            ("", summary) => summary.to_owned(),
+            (role, "") => role.to_owned(),
+            (role, summary) => format!("{role}: {summary}"),
+        };
+        let (id, version, build) = (of.id.clone(), of.version.clone(), digits(&of.build_key));
+        [
+            id,
+            summary,
+            version,
+            threads(plan, role, of),
+            source(of),
+            build,
+        ]
+    };
+    let all = all.into_iter();
+    let rows = all.flat_map(|(role, list)| list.iter().map(move |of| row(role, of)));
+    section("Subjects", Table::of_words(columns, rows))
+}
+
+/// How many threads it was told to use.
+fn threads(plan: &Plan, role: &str, of: &PlannedSubject) -> String {
     let kinds = Kinds::of(plan);
     let by_setting = kinds.only_programs() && plan.settings.iter().any(|s| s.name == THREADS);
-    let threads = |s: &prony_record::PlannedSubject| match s.program_threads {
+    let is_client = kinds.clients && !of.client.is_empty();
+    let threads = match of.program_threads {
         program if program > 0 && kinds.only_programs() => program,
-        _ => s.threads,
+        _ => of.threads,
     };
-    let row = |s: &prony_record::PlannedSubject| SubjectRow {
-        id: s.id.clone(),
-        summary: s.summary.clone(),
-        version: s.version.clone(),
-        source: match &s.source {
-            Source::Folder { dir } if !s.repositories.is_empty() => {
-                let states = s.repositories.iter().map(|state| in_words(state, dir));
-                states.collect::<Vec<_>>().join("; ")
-            }
-            Source::Folder { dir } if !s.originals_dir.is_empty() => {
-                let digest: String = s.files_sha256.chars().take(HASH_DIGITS).collect();
-                format!(
-                    "{}, with what its user has built: {digest}",
-                    last_parts(dir)
-                )
-            }
-            Source::Folder { dir } => last_parts(dir),
-            Source::Command { .. } if s.start.is_empty() && s.program.is_empty() => {
-                beginning(&s.client.join(" "))
-            }
-            Source::Command { .. } if s.start.is_empty() => beginning(&s.program.join(" ")),
-            Source::Command { .. } => beginning(&s.start.join(" ")),
-            Source::Url { url } => url.clone(),
-            Source::Unknown => String::new(),
-        },
-        build: s.build_key.chars().take(HASH_DIGITS).collect(),
-        threads: if by_setting || kinds.clients && !s.client.is_empty() {
-            "as set".to_owned()
-        } else if threads(s) > 0 {
-            threads(s).to_string()
-        } else {
-            String::new()
-        },
-    };
-    let around = |word: &'static str, s: &prony_record::PlannedSubject| {
-        let row = row(s);
-        let summary = match row.summary.as_str() {
-            "" => word.to_owned(),
-            summary => format!("{word}: {summary}"),
-        };
-        SubjectRow { summary, ..row }
-    };
-    let subjects = plan.subjects.iter().map(row);
-    let peers = plan.peers.iter().map(|s| SubjectRow {
-        threads: "as set".to_owned(),
-        ..around("peer", s)
-    });
-    let backings = plan.backings.iter().map(|s| around("backing service", s));
-    let fronts = plan.fronts.iter().map(|s| around("proxy in front", s));
-    subjects
-        .chain(peers)
-        .chain(backings)
-        .chain(fronts)
-        .collect()
+    match role == "peer" || by_setting || is_client {
+        true => "as set".to_owned(),
+        false => known(threads.into(), || threads.to_string()),
+    }
+}
+
+/// Where it comes from.
+fn source(of: &PlannedSubject) -> String {
+    match &of.source {
+        Source::Folder { dir } if !of.repositories.is_empty() => {
+            let states = of.repositories.iter().map(|state| in_words(state, dir));
+            states.collect::<Vec<_>>().join("; ")
+        }
+        Source::Folder { dir } if !of.originals_dir.is_empty() => format!(
+            "{}, with what its user has built: {}",
+            last_parts(dir),
+            digits(&of.files_sha256)
+        ),
+        Source::Folder { dir } => last_parts(dir),
+        Source::Command { .. } => {
+            let all = [&of.start, &of.program, &of.client];
+            let typed = all.into_iter().find(|words| !words.is_empty());
+            beginning(&typed.map_or_else(String::new, |words| words.join(" ")))
+        }
+        Source::Url { url } => url.clone(),
+        Source::Unknown => String::new(),
+    }
 }
 
 /// A state of a repository: its address, the commit, the tag that named it, and what it stands in the place of.
-fn in_words(state: &prony_record::Repository, dir: &str) -> String {
-    let short = |hash: &str| hash.chars().take(HASH_DIGITS).collect::<String>();
+fn in_words(state: &Repository, dir: &str) -> String {
     // The user's own repository is named as its folders are: by where in it the subject lies.
     let name = match state.git.contains("://") {
         true => state.git.clone(),
@@ -502,9 +445,9 @@ fn in_words(state: &prony_record::Repository, dir: &str) -> String {
     };
     let stands_for = match state.in_place_of.as_str() {
         "" => String::new(),
-        other => format!(", in place of {}", short(other)),
+        other => format!(", in place of {}", digits(other)),
     };
-    format!("{place} at {}{named}{stands_for}", short(&state.commit))
+    format!("{place} at {}{named}{stands_for}", digits(&state.commit))
 }
 
 /// The beginning of a command; `plan.json` has all of it.
@@ -523,39 +466,35 @@ fn last_parts(path: &str) -> String {
     parts[parts.len().saturating_sub(PARTS)..].join("/")
 }
 
-/// How to do it again.
-#[derive(Clone, Debug, Serialize)]
-pub struct Repeat {
-    /// The command.
-    pub command: String,
-    /// What must be the same for it to be the same run.
-    pub facts: Vec<Fact>,
-}
-
-/// How to do the run again.
-pub fn repeat(run: &Run) -> Repeat {
-    let plan = &run.plan;
+/// The command that does it again.
+pub fn command(plan: &Plan) -> String {
     let words = plan.command.iter().map(|word| quoted(word));
     let words: Vec<String> = std::iter::once("prony".to_owned()).chain(words).collect();
-    let fact = |name: &str, value: String| Fact {
-        name: name.to_owned(),
-        value,
+    words.join(" ")
+}
+
+/// How to do it again, and what must be the same for it to be the same run.
+fn repeat(run: &Run) -> Option<Part> {
+    let plan = &run.plan;
+    let hash = match plan.experiment_sha256.as_str() {
+        "" => String::new(),
+        _ => crate::plan_hash(plan),
     };
     let mut facts = vec![
         fact("experiment", plan.experiment.clone()),
         fact("its SHA-256", plan.experiment_sha256.clone()),
-        fact("plan", crate::plan_hash(plan)),
+        fact("plan", hash),
         fact("seed", plan.seed.to_string()),
     ];
-    if plan.experiment_sha256.is_empty() {
-        facts.retain(|fact| fact.name != "plan");
-    }
     facts.retain(|fact| !fact.value.is_empty());
-    Repeat {
-        command: words.join(" "),
-        facts,
-    }
+    Some(Part {
+        request: command(plan),
+        after: vec![AGAIN.to_owned()],
+        ..section("To repeat it", of_facts(&facts, code("")))?
+    })
 }
+
+const AGAIN: &str = "All of this was made from the records in this folder: prony report on the folder gives the same bytes again.";
 
 /// A word as a shell takes it.
 fn quoted(word: &str) -> String {
@@ -568,52 +507,26 @@ fn quoted(word: &str) -> String {
 
 /// What this document cannot tell.
 pub fn limits(run: &Run, cells: &[CellFigures]) -> Vec<String> {
-    let mut said = Vec::new();
     let kinds = Kinds::of(&run.plan);
+    let (rates, others) = claims::counts(cells);
+    let values = context! {
+        servers => kinds.servers,
+        virtualisation => &run.environment.virtualisation,
+        rates, others,
+        is_joined => !run.plan.joined.is_empty(),
+    };
+    let mut said = templates::paragraphs("limits.txt", values);
     if kinds.programs {
-        said.extend(programs::words::limits());
+        said.extend(paragraphs("programs: limits"));
     }
     if kinds.clients {
-        said.extend(clients::words::limits());
+        said.extend(paragraphs("clients: limits"));
     }
     if kinds.servers {
-        said.extend(of_servers());
-        said.extend(search::words::limits(run));
+        said.extend(search::any(&run.plan).then(|| paragraph("search: limits")));
         said.extend(rows::lines::limits_of_document(run));
     }
-    if !run.environment.virtualisation.is_empty() {
-        said.push(format!(
-            "The machine is virtual ({}): neighbours take time from it, which is seen only in part.",
-            run.environment.virtualisation
-        ));
-    }
-    let together = match claims::counts(cells) {
-        (0, 0) => String::new(),
-        (rates, others) => format!(
-            " Those of the ratios of a workload's rates (at most {rates}) hold together. So do those of all other metrics of \
-             the run ({others}). The one beside a single rate holds by itself."
-        ),
-    };
-    let day = match run.plan.joined.is_empty() {
-        true => "this day",
-        false => "these days",
-    };
-    said.push(format!(
-        "Intervals hold for this machine and {day}.{together}"
-    ));
     said
-}
-
-fn of_servers() -> [String; 2] {
-    [
-        "Loopback has no wire: no loss, no delay, no interrupts. Each side's core does part of the \
-         other's network work, so CPU a request belongs to this generator and to loopback; compare it \
-         within this document only."
-            .to_owned(),
-        "A closed loop asks less of a slow server than of a fast one. Latencies are those at the rate \
-         reached, not at one that users would impose; they grow with the number of connections."
-            .to_owned(),
-    ]
 }
 
 #[cfg(test)]

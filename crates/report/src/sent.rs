@@ -21,7 +21,7 @@ pub fn sent(workload: &PlannedWorkload, with_body: bool) -> String {
     let mut text = match (&source.scenario, &source.file, source.requests.as_slice()) {
         (Some(scenario), ..) => users(scenario),
         (None, None, [only]) => one(&only.request, with_body),
-        (None, None, several) => listed(source, several.len()),
+        (None, None, _) => listed(source),
         (None, Some(file), _) => format!(
             "{} of {} ({}, SHA-256 {}…), {}",
             numbers::counted(source.count, "request"),
@@ -42,19 +42,16 @@ pub fn sent(workload: &PlannedWorkload, with_body: bool) -> String {
             digits(&data.sha256)
         ));
     }
-    let is_known = !source.user.is_empty() || !source.bearer.is_empty();
-    text.push_str(if is_known { ", with credentials" } else { "" });
-    text.push_str(if source.cookies {
-        ", with the cookies of each connection"
-    } else {
-        ""
-    });
-    if source.compressed {
-        text.push_str(", compressed");
-    }
-    if source.follow > 0 {
-        text.push_str(", with redirects followed");
-    }
+    let further = [
+        (
+            !source.user.is_empty() || !source.bearer.is_empty(),
+            ", with credentials",
+        ),
+        (source.cookies, ", with the cookies of each connection"),
+        (source.compressed, ", compressed"),
+        (source.follow > 0, ", with redirects followed"),
+    ];
+    text.extend(further.into_iter().filter(|of| of.0).map(|of| of.1));
     text
 }
 
@@ -69,28 +66,24 @@ fn users(scenario: &PlannedScenario) -> String {
         let steps = numbers::counted(flow.steps.len() as u64, "step");
         return format!("users that do the {steps} of {file}: {}", named(flow));
     }
-    let flows = scenario.flows.iter().take(NAMED_MAX);
-    let mut names: Vec<String> = flows
-        .map(|flow| format!("{} × {} ({})", flow.weight, flow.name, named(flow)))
-        .collect();
-    if scenario.flows.len() > NAMED_MAX {
-        names.push(format!("and {} more", scenario.flows.len() - NAMED_MAX));
-    }
+    let flow = |of: &PlannedFlow| format!("{} × {} ({})", of.weight, of.name, named(of));
     let flows = numbers::counted(scenario.flows.len() as u64, "scenario");
-    format!(
-        "users that do one of the {flows} of {file}: {}",
-        names.join(", ")
-    )
+    let names = up_to(&scenario.flows, flow);
+    format!("users that do one of the {flows} of {file}: {names}")
 }
 
 /// `login POST /login, list GET /list`.
 fn named(flow: &PlannedFlow) -> String {
-    let steps = flow.steps.iter().take(NAMED_MAX);
-    let mut names: Vec<String> = steps
-        .map(|step| format!("{} {} {}", step.name, step.method, step.path))
-        .collect();
-    if flow.steps.len() > NAMED_MAX {
-        names.push(format!("and {} more", flow.steps.len() - NAMED_MAX));
+    up_to(&flow.steps, |step| {
+        format!("{} {} {}", step.name, step.method, step.path)
+    })
+}
+
+/// The first of them, and how many more there are.
+fn up_to<T>(all: &[T], name: impl Fn(&T) -> String) -> String {
+    let mut names: Vec<String> = all.iter().take(NAMED_MAX).map(name).collect();
+    if all.len() > NAMED_MAX {
+        names.push(format!("and {} more", all.len() - NAMED_MAX));
     }
     names.join(", ")
 }
@@ -104,7 +97,7 @@ fn one(request: &RequestTemplate, with_body: bool) -> String {
     }
 }
 
-fn listed(source: &PlannedSource, count: usize) -> String {
+fn listed(source: &PlannedSource) -> String {
     let is_weighted = source.requests.iter().any(|one| one.weight > 0);
     let name = |one: &prony_record::PlannedRequest| {
         let line = format!("{} {}", one.request.method, one.request.path);
@@ -113,16 +106,10 @@ fn listed(source: &PlannedSource, count: usize) -> String {
             false => line,
         }
     };
-    let mut names: Vec<String> = source.requests.iter().take(NAMED_MAX).map(name).collect();
-    if count > NAMED_MAX {
-        names.push(format!("and {} more", count - NAMED_MAX));
-    }
     let order = order(source.order);
-    format!(
-        "{} {order} ({})",
-        numbers::counted(count as u64, "request"),
-        names.join(", ")
-    )
+    let names = up_to(&source.requests, name);
+    let count = numbers::counted(source.requests.len() as u64, "request");
+    format!("{count} {order} ({names})")
 }
 
 fn order(order: RequestOrder) -> &'static str {

@@ -3,70 +3,63 @@
 use prony_findings::{Code, Records, Verdict};
 
 use crate::Run;
-
 use crate::answer::ranking::{BY_RATE, By, FOREMOST, RankedQuestion};
-use crate::figures::CellFigures;
+use crate::figures::{CellFigures, labelled};
 use crate::grid::{Grid, verdict};
 use crate::groups::{Group, groups};
 use crate::metrics::Metric;
 use crate::notes::Notes;
 use crate::numbers;
-use crate::open;
-use crate::part::{Part, column, detail, plain, verdict_column, with_ends};
-use crate::plots::{Picture, Plot, picture};
+use crate::part::{
+    Context, Part, column, detail, figures_word, named, plain, ratio_word, verdict_column,
+};
+use crate::plots::Picture;
+use crate::plots::cells::{cpu, latency};
 use crate::programs;
-use crate::ratio::RatioFigure;
 use crate::rest;
 use crate::rows;
 use crate::sent::sent;
-use crate::table::{self, Column, Entry, ON_ERRORS, ON_TITLE, Table};
+use crate::table::{self, ERRORS, Entry, ON_TITLE, RATE, Shown, Table};
 use crate::threads;
 use crate::users;
 
 /// The parts of the document: one for each group, the leader of its cells first.
 pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
     let records = Records::new(&run.plan, &run.trials);
-    let part = |(at, group): (usize, Group)| {
+    let context = Context::of(run, cells, notes, ());
+    let part = |group: Group| {
         let mut own = group.cells(cells);
         own.sort_by(|a, b| b.standing().total_cmp(&a.standing()));
-        let id = format!("g{}", at + 1);
-        let pictures = Plot::ALL.map(|plot| picture(plot, &id, &own));
+        let labelled = labelled(&own);
+        let pictures = [latency(&labelled), cpu(&labelled)];
         let title = programs::title(&run.plan, &group.workload);
         Part {
             title: format!("{title}, {}", group.size()),
             is_group: true,
             request: request(run, &group.workload),
             pictures: pictures.into_iter().filter(Picture::has_marks).collect(),
-            tables: [plain(of_cells(&own, run.plan.reference.as_deref(), notes))]
+            tables: [plain(of_cells(&context, &own))]
                 .into_iter()
-                .chain(rest::table(run, &own, name))
-                .chain(users::tables(&own))
+                .chain(rest::table(&context, &own))
+                .chain(users::tables(&context, &own))
                 .chain(threads::table(&records, &own))
                 .collect(),
-            id,
             ..Part::default()
         }
     };
-    groups(cells).into_iter().enumerate().map(part).collect()
+    named(groups(cells).into_iter().map(part).collect(), 'g')
 }
 
 /// Who answers the most requests of each workload and size; where a schedule says how many there are, who answers the soonest.
 pub fn questions(cells: &[CellFigures]) -> Vec<RankedQuestion<'_>> {
     let groups = groups(cells);
-    let mut questions: Vec<(usize, (usize, RankedQuestion<'_>))> = groups
-        .iter()
-        .enumerate()
-        .map(|(at, group)| {
-            let question = question(group, group.cells(cells));
-            (rank(&groups, at), (at, question))
-        })
-        .collect();
+    let mut order: Vec<usize> = (0..groups.len()).collect();
+    order.sort_by_key(|at| rank(&groups, *at));
     // Those that stand at the top are in the plan's order there.
-    questions.sort_by_key(|(rank, _)| *rank);
-    let top = questions.len().min(FOREMOST);
-    questions[..top].sort_by_key(|(_, (at, _))| *at);
-    let in_order = questions.into_iter();
-    in_order.map(|(_, (_, question))| question).collect()
+    let top = order.len().min(FOREMOST);
+    order[..top].sort_unstable();
+    let question = |at: usize| question(&groups[at], groups[at].cells(cells));
+    order.into_iter().map(question).collect()
 }
 
 fn question<'a>(group: &Group, cells: Vec<&'a CellFigures>) -> RankedQuestion<'a> {
@@ -76,6 +69,7 @@ fn question<'a>(group: &Group, cells: Vec<&'a CellFigures>) -> RankedQuestion<'a
             path: "latency_ns.p99.median",
             figure: |cell| cell.latency_ns.get("p99").copied(),
             show: numbers::time,
+            is_binary: false,
             falls: true,
             ratio: |cell| cell.ratios.get(Metric::P99.key),
             ratio_falls: true,
@@ -86,7 +80,7 @@ fn question<'a>(group: &Group, cells: Vec<&'a CellFigures>) -> RankedQuestion<'a
     RankedQuestion {
         title: format!("{}, {}", group.workload, group.size()),
         by,
-        subjects: cells.into_iter().map(|c| (c.label.clone(), c)).collect(),
+        subjects: labelled(&cells),
         without: None,
     }
 }
@@ -110,15 +104,12 @@ fn request(run: &Run, workload: &str) -> String {
 
 /// The table of the cells of one workload and number of connections, and of one rate where one is said. In an open loop what
 /// was drawn (requests, or users) stands beside what was completed, and there is no ratio of rates that the schedule gives.
-pub fn of_cells(cells: &[&CellFigures], reference: Option<&str>, notes: &Notes) -> Table {
-    let word = |interval: bool| if interval { "95 % interval" } else { "range" };
+fn of_cells(context: &Context<'_, ()>, cells: &[&CellFigures]) -> Table {
+    let (notes, reference) = (context.notes, context.run.plan.reference.as_deref());
     let is_open = cells.iter().any(|cell| cell.open.is_some());
-    let [rate, others @ ..] = Metric::ALL;
-    let mut rates = cells.iter().filter_map(|c| c.rate_per_s);
-    let mut rate_head = Column {
-        below: word(rates.any(|rate| rate.is_interval())).into(),
-        ..rate.head()
-    };
+    let [rate, others @ .., _, _, _] = Metric::ALL.map(|metric| metric.shown);
+    let rate = rate.below(figures_word(cells.iter().filter_map(|c| c.rate_per_s)));
+    let mut rate_head = rate.head();
     let mut grid = Grid::new().head(column("subject", "", false), |cell| {
         notes.on(cell, ON_TITLE, name(cell))
     });
@@ -129,42 +120,26 @@ pub fn of_cells(cells: &[&CellFigures], reference: Option<&str>, notes: &Notes) 
             false => ("completed/s", "drawn/s"),
         };
         completed.clone_into(&mut rate_head.title);
-        grid = grid.head(column(drawn, "", true), open::drawn);
+        let drawn = Shown::of(drawn, "open.drawn_per_s", RATE);
+        grid = grid.head(drawn.head(), move |cell| context.entry(cell, &drawn));
     }
-    grid = grid.figure(rate_head, |cell| notes.on(cell, rate.marks, rate_of(cell)));
+    grid = grid.figure(rate_head, move |cell| Entry {
+        remark: remark(cell),
+        ..context.entry(cell, &rate)
+    });
     if !is_open {
-        let mut ratios = cells.iter().filter_map(|c| c.ratio.as_ref());
-        let head = match reference {
-            Some(id) => column(
-                format!("ratio to {id}"),
-                word(ratios.any(RatioFigure::is_interval)),
-                true,
-            ),
-            None => column("ratio", "", true),
-        };
+        let title = reference.map_or_else(|| "ratio".to_owned(), |id| format!("ratio to {id}"));
+        let head = column(title, ratio_word(cells), true);
         grid = grid.figure(head, table::ratio);
     }
     // What older runs did not record is no column of dashes.
-    let is_there = |metric: &Metric| {
-        let is_of_start = [Metric::READY, Metric::FIRST, Metric::AFTER_REST].map(|m| m.key);
-        !is_of_start.contains(&metric.key) || cells.iter().any(|c| (metric.value)(c).is_some())
-    };
-    for metric in others.into_iter().filter(is_there) {
-        grid = grid.figure(metric.head(), move |cell| {
-            notes.on(cell, metric.marks, metric.of_server(cell))
-        });
-    }
-    grid = grid.figure(column("errors", "", true), |cell| {
-        notes.on(cell, ON_ERRORS, table::errors(cell))
-    });
+    let start = Metric::OF_START.map(|metric| metric.shown.detail());
+    grid = grid
+        .shown(context, others)
+        .shown(context, context.present(cells, start))
+        .shown(context, [ERRORS]);
     grid = rows::more_columns(grid, cells, notes);
     grid.head(detail(verdict_column()), verdict).cells(cells)
-}
-
-fn rate_of(cell: &CellFigures) -> Entry {
-    let mut rate = with_ends(Metric::RATE.entry(cell), cell.rate_per_s, numbers::rates);
-    rate.remark = remark(cell);
-    rate
 }
 
 /// What a rate must be read with.

@@ -28,10 +28,7 @@ mod tests {
 
     #[test]
     fn pictures_of_their_own_were_black_where_variables_are_not_known() {
-        let css = concat!(
-            include_str!("templates/plot.css"),
-            include_str!("templates/series.css")
-        );
+        let css = include_str!("templates/plot.css");
         let plain = without_variables(css);
         assert!(!plain.contains("var("), "{plain}");
         assert!(plain.contains(".plot .ground { fill: #ffffff; }"));

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use prony_findings::{Code, Verdict};
 use prony_stats::BLOCKS_INTERVAL_MIN;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::figures::CellFigures;
 use crate::numbers::{self, NOTHING};
@@ -33,12 +34,29 @@ pub struct Column {
     pub markdown_only: bool,
     /// Whether it stands only where all figures do: in the appendix, and folded away in the page.
     pub details: bool,
+    /// Whether it holds what is typed or hashed.
+    pub is_code: bool,
 }
 
 /// Columns that a table of the document has at the most.
 pub const COLUMNS_MAX: usize = 7;
 
 impl Table {
+    /// A table of words, of which each row has one a column.
+    pub fn of_words<const N: usize>(
+        columns: [Column; N],
+        rows: impl Iterator<Item = [String; N]>,
+    ) -> Table {
+        let row = |texts: [String; N]| Row {
+            entries: texts.map(Entry::text).into(),
+            ..Row::default()
+        };
+        Table {
+            columns: columns.into(),
+            rows: rows.map(row).collect(),
+        }
+    }
+
     /// The table without its details; a wide one in several, each of which begins with the columns that say what a row is of.
     pub fn brief(&self) -> Vec<Table> {
         let all = 0..self.columns.len();
@@ -93,7 +111,7 @@ pub struct Row {
 }
 
 /// One text in a table.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Entry {
     /// As it is read.
     pub text: String,
@@ -138,6 +156,133 @@ impl Entry {
     }
 }
 
+/// How figures of one kind are written: one alone, and both ends of a spread.
+#[derive(Clone, Copy)]
+pub struct Unit {
+    show: fn(f64) -> String,
+    /// `None`: as each of them alone.
+    ends: Option<fn(f64, f64) -> String>,
+}
+
+/// Numbers of things, in full.
+pub const COUNT: Unit = Unit::of(|count| numbers::count(count as u64));
+/// Times.
+pub const TIME: Unit = Unit::with_ends(numbers::time, numbers::times);
+/// Sizes.
+pub const BYTES: Unit = Unit::with_ends(numbers::bytes, numbers::sizes);
+/// Numbers a second.
+pub const RATE: Unit = Unit::with_ends(numbers::rate, numbers::rates);
+/// Times in microseconds, which the head of the column says.
+pub const MICROS: Unit = Unit::of(numbers::micros);
+
+impl Unit {
+    /// Of figures both of whose ends are written as one alone is.
+    pub const fn of(show: fn(f64) -> String) -> Unit {
+        Unit { show, ends: None }
+    }
+
+    /// Of figures whose ends are written so.
+    pub const fn with_ends(show: fn(f64) -> String, ends: fn(f64, f64) -> String) -> Unit {
+        let ends = Some(ends);
+        Unit { show, ends }
+    }
+
+    fn between(self, low: f64, high: f64) -> String {
+        match self.ends {
+            Some(ends) => ends(low, high),
+            None => format!("{}–{}", (self.show)(low), (self.show)(high)),
+        }
+    }
+}
+
+/// A column of figures of cells: what a table calls it, where the figure is in a cell of `summary.json`, and how it is written.
+#[derive(Clone, Copy)]
+pub struct Shown {
+    /// What a table calls it.
+    pub title: &'static str,
+    below: &'static str,
+    /// Of a number, or of a figure over the blocks.
+    pub path: &'static str,
+    unit: Unit,
+    with_ends: bool,
+    details: bool,
+    /// Where it is said whether enough stands behind it; empty: it always does.
+    pub supported: &'static str,
+    /// Findings that are footnotes on it.
+    pub marks: &'static [Code],
+}
+
+impl Shown {
+    /// The median of a figure, or a number.
+    pub const fn of(title: &'static str, path: &'static str, unit: Unit) -> Shown {
+        Shown {
+            title,
+            below: "",
+            path,
+            unit,
+            with_ends: false,
+            details: false,
+            supported: "",
+            marks: &[],
+        }
+    }
+
+    /// With this below its title.
+    pub const fn below(self, below: &'static str) -> Shown {
+        Shown { below, ..self }
+    }
+
+    /// With the ends of its spread below the figure.
+    pub const fn with_ends(self) -> Shown {
+        let with_ends = true;
+        Shown { with_ends, ..self }
+    }
+
+    /// Only where all figures stand.
+    pub const fn detail(self) -> Shown {
+        let details = true;
+        Shown { details, ..self }
+    }
+
+    /// With footnotes on findings.
+    pub const fn marked(self, marks: &'static [Code]) -> Shown {
+        Shown { marks, ..self }
+    }
+
+    /// Marked where this says that too little stands behind it.
+    pub const fn supported(self, supported: &'static str) -> Shown {
+        Shown { supported, ..self }
+    }
+
+    /// Its head.
+    pub fn head(&self) -> Column {
+        Column {
+            title: self.title.to_owned(),
+            below: self.below.into(),
+            numeric: true,
+            details: self.details,
+            ..Column::default()
+        }
+    }
+
+    /// A figure at this address in `summary.json`, from what stands there.
+    pub fn entry(&self, address: String, there: Option<&Value>) -> Entry {
+        let number = |name: &str| there?.get(name)?.as_f64();
+        let (path, value) = match number("median") {
+            Some(median) => (address + "/median", Some(median)),
+            None => (address, there.and_then(Value::as_f64)),
+        };
+        let mut entry = Entry::figure(path, value, self.unit.show);
+        // The range of one block would repeat its value.
+        if let (true, Some(low), Some(high)) = (self.with_ends, number("low"), number("high"))
+            && number("blocks").is_some_and(|blocks| blocks > 1.0)
+        {
+            entry.below = self.unit.between(low, high);
+        }
+        entry
+    }
+}
+
 /// Codes of the findings that are footnotes on a title or a subject.
 pub const ON_TITLE: &[Code] = &[Code::P010, Code::P011, Code::P012, Code::P027];
 /// The same on a rate.
@@ -151,8 +296,9 @@ pub const ON_RATE: &[Code] = &[
     Code::P030,
     Code::P031,
 ];
-/// The same on errors.
-pub const ON_ERRORS: &[Code] = &[Code::P002, Code::P004, Code::P006];
+/// What went wrong in all blocks.
+pub const ERRORS: Shown =
+    Shown::of("errors", "errors", COUNT).marked(&[Code::P002, Code::P004, Code::P006]);
 /// The same on CPU time of the subject.
 pub const ON_CPU: &[Code] = &[Code::P007, Code::P026];
 
@@ -209,13 +355,6 @@ pub fn blocks_of(cell: &CellFigures) -> Option<String> {
     (measured > 0 && failed > 0).then(|| format!("{measured} of {} blocks", measured + failed))
 }
 
-/// What went wrong in all blocks.
-pub fn errors(cell: &CellFigures) -> Entry {
-    Entry::figure("errors", Some(cell.errors as f64), |_| {
-        numbers::count(cell.errors)
-    })
-}
-
 /// The ratio to the reference.
 pub fn ratio(cell: &CellFigures) -> Entry {
     match &cell.ratio {
@@ -228,6 +367,17 @@ pub fn ratio(cell: &CellFigures) -> Entry {
 /// Whether a spread is the range only because the blocks stand in two groups, beside intervals of others: enough blocks there are.
 pub fn is_of_two_groups(is_interval: bool, blocks: usize) -> bool {
     !is_interval && blocks >= BLOCKS_INTERVAL_MIN
+}
+
+/// A ratio as a change with its ends: `+49 % (+32 to +97)`.
+pub fn change(figure: impl Into<Cow<'static, str>>, ratio: &RatioFigure) -> Entry {
+    let ends = (ratio.blocks > 1).then_some((ratio.low, ratio.high));
+    Entry {
+        // What kind of bound it is stands behind it.
+        text: numbers::change_words(ratio.ratio, ends, ""),
+        below: String::new(),
+        ..of_ratio(figure, ratio, numbers::ratio)
+    }
 }
 
 /// A ratio with its spread.

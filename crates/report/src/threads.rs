@@ -1,122 +1,153 @@
 //! CPU time by named thread, as `top -H` shows it: of each cell its busiest threads, those of one name together.
-//!
-//! Not for: what a profile saw of threads (`why`).
 
 use std::collections::BTreeMap;
 
 use prony_base::Nanos;
 use prony_findings::{Records, measure};
-use prony_record::{Role, Trial};
+use prony_record::{ProfiledThread, Role, Trial};
 
 use crate::figure::Figure;
 use crate::figures::CellFigures;
 use crate::numbers::{self, NOTHING};
 use crate::part::{Captioned, captioned, column, detail};
-use crate::table::{Entry, Row, Table};
+use crate::table::{Column, Entry, Row, Table};
+use crate::words::paragraph;
 
 /// Rows of one cell at the most: the threads with the most CPU time.
 const ROWS_MAX: usize = 6;
 
 /// Part of a core under which threads are left out.
-const SHARE_MIN: f64 = 0.005;
-
-const CAPTION: &str = "Threads by name, as top -H shows them: shares of a core, the median over the blocks. Several of one \
-     name are added, and those under 0.5 % of a core left out";
+pub const SHARE_MIN: f64 = 0.005;
 
 /// The table of these cells, for the appendix; `None` where no thread is known.
 pub fn table(records: &Records<'_>, cells: &[&CellFigures]) -> Option<Captioned> {
-    let columns = [
-        column("subject", "", false),
-        column("whose", "", false),
-        column("thread", "", false),
-        column("busy", "of a core", true),
-        column("the busiest of them", "of a core", true),
-        column("waited for a core", "of the time", true),
-    ];
-    let columns = columns.into_iter().map(detail).collect();
-    let rows: Vec<Row> = cells.iter().flat_map(|cell| rows(records, cell)).collect();
-    (!rows.is_empty()).then(|| captioned(CAPTION, Table { columns, rows }))
+    let rows = |cell: &&CellFigures| {
+        let planned = records.plan.cells.iter().find(|of| of.id == cell.cell)?;
+        let trials = records.case(planned).measured();
+        let blocks = trials.map(of_trial).collect();
+        Some(rows(&cell.cell, &cell.label, blocks, |_| Vec::new()))
+    };
+    let rows: Vec<Row> = cells.iter().filter_map(rows).flatten().collect();
+    let columns = columns().map(detail).into();
+    let table = Table { columns, rows };
+    (!table.rows.is_empty()).then(|| captioned(paragraph("threads"), table))
 }
 
-/// Threads of one role and name in a trial, as shares of the time.
+/// The columns that each table of threads has.
+pub fn columns() -> [Column; 5] {
+    [
+        column("subject", "", false),
+        column("thread", "", false),
+        column("busy", "of a core", true),
+        detail(column("the busiest of them", "of a core", true)),
+        column("waited for a core", "of the time", true),
+    ]
+}
+
+/// Threads of one name and side in a trial, as shares of the time.
 #[derive(Default)]
-struct SameName {
-    count: usize,
+pub struct SameName {
+    /// How many.
+    pub count: usize,
+    /// All that they did.
+    pub sum: ProfiledThread,
     busy: f64,
     busiest: f64,
     waited: f64,
 }
 
-/// A role and a name, and what each block that has them says.
-type ByName<'a> = BTreeMap<(&'static str, &'a str), Vec<SameName>>;
+/// By whose they are, and their name.
+pub type ByName<'a> = BTreeMap<(&'static str, &'a str), SameName>;
 
-fn rows(records: &Records<'_>, cell: &CellFigures) -> Vec<Row> {
-    let Some(planned) = records.plan.cells.iter().find(|of| of.id == cell.cell) else {
-        return Vec::new();
-    };
-    let trials: Vec<&Trial> = records.case(planned).measured().collect();
-    let mut by_name: ByName<'_> = BTreeMap::new();
-    for trial in &trials {
-        for (key, of) in of_trial(trial) {
-            by_name.entry(key).or_default().push(of);
-        }
+/// Threads of a trial, of each whose it is, by name; `share` is what part of the time so long is. What slept all the time is no thread of
+/// `top`'s first screen.
+pub fn by_name<'a>(
+    threads: impl Iterator<Item = (&'static str, &'a str, ProfiledThread)>,
+    share: impl Fn(u64) -> f64,
+) -> ByName<'a> {
+    let mut by_name = ByName::new();
+    for (whose, name, one) in threads.filter(|(.., one)| share(one.cpu_ns) > 0.0) {
+        let of = by_name.entry((whose, name)).or_default();
+        of.count += 1;
+        of.busy += share(one.cpu_ns);
+        of.busiest = of.busiest.max(share(one.cpu_ns));
+        of.waited += share(one.delay_ns);
+        let sum = &mut of.sum;
+        sum.cpu_ns += one.cpu_ns;
+        sum.samples += one.samples;
+        sum.switches_voluntary += one.switches_voluntary;
+        sum.switches_involuntary += one.switches_involuntary;
+        sum.syscalls = match (sum.syscalls, one.syscalls) {
+            (None, None) => None,
+            (a, b) => Some(a.unwrap_or(0) + b.unwrap_or(0)),
+        };
+    }
+    by_name
+}
+
+/// The rows of a cell's busiest threads, at the median over its blocks; `more` is what stands in further columns.
+pub fn rows(
+    cell: &str,
+    label: &str,
+    blocks: Vec<ByName<'_>>,
+    more: impl Fn(&SameName) -> Vec<String>,
+) -> Vec<Row> {
+    let mut all: BTreeMap<(&str, &str), Vec<SameName>> = BTreeMap::new();
+    for (key, of) in blocks.into_iter().flatten() {
+        all.entry(key).or_default().push(of);
     }
     let over = |of: &[SameName], get: fn(&SameName) -> f64| {
         let values: Vec<f64> = of.iter().map(get).collect();
         Figure::range(&values).map_or(0.0, |figure| figure.median)
     };
-    let mut all: Vec<(&(&str, &str), &Vec<SameName>, f64)> = by_name
+    let busy = all
         .iter()
-        .map(|(key, of)| (key, of, over(of, |of| of.busy)))
-        .filter(|(_, _, busy)| *busy >= SHARE_MIN)
-        .collect();
-    all.sort_by(|a, b| b.2.total_cmp(&a.2));
-    all.truncate(ROWS_MAX);
-    let row = |((whose, name), of, busy): (&(&str, &str), &Vec<SameName>, f64)| {
-        let several = of.iter().map(|of| of.count).max().unwrap_or(1);
-        let (thread, busiest) = match several {
+        .map(|(key, of)| (over(of, |of| of.busy), key, of));
+    let mut busy: Vec<_> = busy.filter(|(busy, ..)| *busy >= SHARE_MIN).collect();
+    busy.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let row = |(busy, (whose, name), of): (f64, &(&str, &str), &Vec<SameName>)| {
+        let count = of.iter().map(|of| of.count).max().unwrap_or(1);
+        let (name, busiest) = match count {
             0 | 1 => ((*name).to_owned(), NOTHING.to_owned()),
             many => (
                 format!("{name} ×{many}"),
                 numbers::percent(over(of, |of| of.busiest)),
             ),
         };
+        let waited = numbers::percent(over(of, |of| of.waited));
         let texts = [
-            cell.label.clone(),
-            (*whose).to_owned(),
-            thread,
+            label.to_owned(),
+            name,
             numbers::percent(busy),
             busiest,
-            numbers::percent(over(of, |of| of.waited)),
+            waited,
         ];
+        let more = of.first().map(&more).unwrap_or_default();
+        let mut entries: Vec<Entry> = texts.into_iter().chain(more).map(Entry::text).collect();
+        (*whose).clone_into(&mut entries[1].below);
         Row {
-            cell: cell.cell.clone(),
-            entries: texts.map(Entry::text).into(),
+            cell: cell.to_owned(),
+            entries,
             ..Row::default()
         }
     };
-    all.into_iter().map(row).collect()
+    busy.into_iter().take(ROWS_MAX).map(row).collect()
 }
 
-fn of_trial(trial: &Trial) -> BTreeMap<(&'static str, &str), SameName> {
-    let mut by_name: BTreeMap<(&'static str, &str), SameName> = BTreeMap::new();
+fn of_trial(trial: &Trial) -> ByName<'_> {
     let share = |ns: u64| measure::share_of_window(trial, Nanos(ns)).map_or(0.0, |share| share.0);
-    for process in &trial.processes {
-        for thread in &process.threads {
-            let busy = share(thread.cpu_ns);
-            // What slept all the time is no thread of `top`'s first screen.
-            if busy <= 0.0 {
-                continue;
-            }
-            let key = (whose(process.role), thread.name.as_str());
-            let of = by_name.entry(key).or_default();
-            of.count += 1;
-            of.busy += busy;
-            of.busiest = of.busiest.max(busy);
-            of.waited += share(thread.delay_ns);
-        }
-    }
-    by_name
+    let threads = trial.processes.iter().flat_map(|process| {
+        let own = process.threads.iter();
+        own.map(|thread| {
+            let one = ProfiledThread {
+                cpu_ns: thread.cpu_ns,
+                delay_ns: thread.delay_ns,
+                ..ProfiledThread::default()
+            };
+            (whose(process.role), &*thread.name, one)
+        })
+    });
+    by_name(threads, share)
 }
 
 fn whose(role: Role) -> &'static str {

@@ -1,22 +1,21 @@
 //! The whole document as the templates see it.
 
 use prony_findings::{Finding, Records, Severity, Verdict, findings, verdict};
+use prony_record::{Fact, NotRun};
 use serde::Serialize;
 
 use crate::Run;
 use crate::answer::{self, Answer, chart};
 use crate::cells;
-use crate::claims;
+use crate::claims::{self, Resolution};
 use crate::clients::{
     self,
     steps::{Step, steps},
 };
 use crate::figures::{CellFigures, CrossCheck};
-use crate::grid::Grid;
 use crate::kinds::Kinds;
 use crate::notes::{Note, Notes};
-use crate::numbers;
-use crate::part::{Part, column};
+use crate::part::Part;
 use crate::plots::Picture;
 use crate::programs;
 use crate::programs::across::{Across, across};
@@ -24,9 +23,8 @@ use crate::published::{self, Judged};
 use crate::required::{self, CellRequirement};
 use crate::rows;
 use crate::search;
-use crate::sections::{self, Fact, NotRunRow, Repeat, SubjectRow};
+use crate::sections;
 use crate::servers;
-use crate::table::{Entry, Table};
 use crate::why::{self, Why};
 
 /// Everything that a document says.
@@ -38,7 +36,7 @@ pub struct View {
     pub question: String,
     /// The short answer.
     pub answer: Answer,
-    /// A picture of each of its foremost rankings.
+    /// A picture of each of its rankings, the foremost first.
     pub charts: Vec<Picture>,
     /// What the findings of all cells come to.
     pub verdict: Verdict,
@@ -46,44 +44,55 @@ pub struct View {
     pub parts: Vec<Part>,
     /// What profiles say.
     pub why: Option<Why>,
-    /// wrk beside Prony's generator.
-    pub cross_check: Option<Table>,
     /// The machine.
     pub environment: Vec<Fact>,
-    /// How it was measured.
-    pub method: Vec<String>,
-    /// What was measured.
-    pub subjects: Vec<SubjectRow>,
-    /// What was not run.
-    pub not_run: Vec<NotRunRow>,
+    /// What was not run; `None` where all was.
+    pub not_run_part: Option<Part>,
+    /// Sections on how it was measured, which stand in the appendix.
+    pub about: Vec<Part>,
     /// Findings as footnotes.
     pub notes: Vec<Note>,
-    /// How to do it again.
-    pub repeat: Repeat,
     /// What it cannot tell.
     pub limits: Vec<String>,
     /// Version of Prony that measured.
     pub version: String,
 }
 
-/// The figures and findings of a run, and the document that they make.
+/// The figures and findings of a run, as `summary.json` has them, and the document that they make.
+#[derive(Serialize)]
 pub struct ComputedRun {
-    /// Findings by cell.
-    pub findings: Vec<Finding>,
+    /// What it could have told, by workload.
+    pub resolutions: Vec<Resolution>,
     /// Figures by cell.
     pub cells: Vec<CellFigures>,
     /// Figures of several cells of programs; `None` where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub programs: Option<Across>,
-    /// What more connections and threads bring clients; `None` where there are none.
-    pub steps: Option<Vec<Step>>,
+    /// Figures of several cells of clients; `None` where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clients: Option<ClientSteps>,
     /// wrk beside Prony's generator.
     pub cross_checks: Vec<CrossCheck>,
     /// Claims of published documents.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<Judged>,
+    /// Findings by cell.
+    pub findings: Vec<Finding>,
     /// What came of what is required.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub required: Vec<CellRequirement>,
+    /// What was not run.
+    pub not_run: Vec<NotRun>,
     /// The document.
+    #[serde(skip)]
     pub view: View,
+}
+
+/// What more connections and threads bring clients.
+#[derive(Serialize)]
+pub struct ClientSteps {
+    /// From each to the next.
+    pub steps: Vec<Step>,
 }
 
 /// Computes everything from the records.
@@ -94,104 +103,64 @@ pub fn compute(run: &Run) -> ComputedRun {
     let findings = findings(&records);
     let mut cells = cells::cells(run, &records, &findings);
     let cross_checks = cells::cross_checks(run, &records);
-    let mut across = programs::any(&run.plan).then(|| across(run, &records, &cells));
-    let mut steps = Kinds::of(&run.plan)
-        .clients
-        .then(|| steps(run, &records, &cells));
-    claims::settle(&mut cells, across.as_mut(), steps.as_deref_mut());
-    let told = steps.as_deref().unwrap_or_default();
-    let published = published::judged(run, &records, &cells, across.as_ref());
+    let mut programs = programs::any(&run.plan).then(|| across(run, &records, &cells));
+    let is_of_clients = Kinds::of(&run.plan).clients;
+    let mut steps = is_of_clients.then(|| steps(run, &records, &cells));
+    claims::settle(&mut cells, programs.as_mut(), steps.as_deref_mut());
+    let clients = steps.map(|steps| ClientSteps { steps });
+    let published = published::judged(run, &records, &cells, programs.as_ref());
     let notes = Notes::new(&findings, |cell| records.trials(cell).len());
     let mut answer = answer::answer(run, &cells);
     let required = required::planned(run);
     answer.required = required::lines(&required);
-    let charts = answer.rankings.iter().enumerate();
-    let charts = charts.map(|(at, of)| chart::picture(of, &format!("answer-{}", at + 1)));
+    let rankings = answer.rankings.iter().chain(&answer.more);
+    let charts = rankings.enumerate().map(|(at, of)| Picture {
+        id: format!("answer-{}", at + 1),
+        ..chart::picture(of)
+    });
+    let environment = sections::environment(run);
+    let not_run = sections::not_run(run, &cells);
+    let told = clients.as_ref().map_or(&[][..], |of| &of.steps);
+    let of_programs = programs.iter();
+    let of_programs = of_programs.flat_map(|of| programs::parts(run, &cells, of, &notes));
+    let parts = [
+        servers::parts(run, &cells, &notes),
+        of_programs.collect(),
+        search::parts(run, &cells, &notes),
+        rows::parts(run, &cells, &notes),
+        clients::parts(run, &cells, told, &notes),
+        published::part(&published).into_iter().collect(),
+    ];
     let view = View {
-        title: or(&run.plan.title, "Untitled experiment"),
+        title: match run.plan.title.trim() {
+            "" => "Untitled experiment".to_owned(),
+            _ => run.plan.title.0.clone(),
+        },
         question: run.plan.question.0.clone(),
         charts: charts.collect(),
         answer,
         verdict: verdict(&findings),
-        parts: parts(run, &cells, across.as_ref(), told, &notes)
-            .into_iter()
-            .chain(published::part(&published))
-            .collect(),
+        parts: parts.into_iter().flatten().collect(),
         why,
-        cross_check: (!cross_checks.is_empty()).then(|| cross_table(&cross_checks)),
-        environment: sections::environment(run),
-        method: sections::method(run),
-        subjects: sections::subjects(&run.plan),
-        not_run: sections::not_run(run, &cells),
+        about: sections::about(run, &environment, &cross_checks),
+        environment,
+        not_run_part: sections::not_run_part(&not_run),
         notes: notes.notes,
-        repeat: sections::repeat(run),
         limits: sections::limits(run, &cells),
         version: run.environment.prony_version.clone(),
     };
     ComputedRun {
-        findings,
+        resolutions: claims::resolutions(&run.plan, &cells),
         cells,
-        programs: across,
-        steps,
+        programs,
+        clients,
         cross_checks,
         published,
+        findings,
         required,
+        not_run,
         view,
     }
-}
-
-/// The sections of each kind of work.
-fn parts(
-    run: &Run,
-    cells: &[CellFigures],
-    across: Option<&Across>,
-    steps: &[Step],
-    notes: &Notes,
-) -> Vec<Part> {
-    let mut parts = servers::parts(run, cells, notes);
-    parts.extend(
-        across
-            .into_iter()
-            .flat_map(|of| programs::parts(run, cells, of, notes)),
-    );
-    parts.extend(search::parts(run, cells, notes));
-    parts.extend(rows::parts(run, cells, notes));
-    parts.extend(clients::parts(run, cells, steps, notes));
-    parts
-}
-
-fn or(text: &str, otherwise: &str) -> String {
-    if text.trim().is_empty() {
-        otherwise
-    } else {
-        text
-    }
-    .to_owned()
-}
-
-fn cross_table(checks: &[CrossCheck]) -> Table {
-    let head = |title: &str| column(title, "", true);
-    let mut table = Grid::new()
-        .head(column("cell", "", false), |check: &CrossCheck| {
-            Entry::text(&*check.cell)
-        })
-        .head(head("block"), |check| {
-            Entry::text(check.block.saturating_add(1).to_string())
-        })
-        .head(head("prony, requests/s"), |check| {
-            Entry::text(numbers::rate(check.prony_per_s))
-        })
-        .head(head("wrk, requests/s"), |check| {
-            Entry::text(numbers::rate(check.wrk_per_s))
-        })
-        .head(head("prony / wrk"), |check| {
-            Entry::text(numbers::ratio(check.ratio))
-        })
-        .rows(checks);
-    for (row, check) in table.rows.iter_mut().zip(checks) {
-        row.cell.clone_from(&check.cell);
-    }
-    table
 }
 
 /// The word for a severity.

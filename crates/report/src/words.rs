@@ -1,4 +1,4 @@
-//! Lists in sentences.
+//! Lists in sentences, and what a document says of each kind of subject whatever came out.
 
 /// Names in a sentence before it says how many more there are.
 const NAMES_MAX: usize = 20;
@@ -26,4 +26,18 @@ fn up_to(names: &[String], most: usize) -> String {
         }
         [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
+}
+
+/// The paragraphs of `templates/kinds.md` under a name.
+pub fn paragraphs(name: &str) -> Vec<String> {
+    let mut parts = include_str!("templates/kinds.md").split("\n## ");
+    let own = parts.find_map(|part| part.strip_prefix(name)?.strip_prefix('\n'));
+    let own = own.expect("a name of the template");
+    let lines = own.lines().filter(|line| !line.is_empty());
+    lines.map(str::to_owned).collect()
+}
+
+/// The only one of them.
+pub fn paragraph(name: &str) -> String {
+    paragraphs(name).concat()
 }

@@ -145,11 +145,21 @@ fn unescaped(text: &str) -> String {
     plain
 }
 
+/// A row with the columns that a table in which nothing stands in them does not have: the places, and what each is beside another.
+fn filled_up(mut cells: Vec<String>, with_places: bool) -> Row {
+    if !with_places {
+        cells.insert(0, String::new());
+    }
+    cells.resize(4, String::new());
+    cells.try_into().expect("four columns")
+}
+
 /// What Markdown shows below its first heading and before the next.
 fn of_markdown(document: &str) -> Vec<Shown> {
     let (_, answer) = document.split_once("## Short answer").expect("an answer");
     let answer = answer.split("\n## ").next().unwrap_or_default();
     let mut all: Vec<Shown> = Vec::new();
+    let mut with_places = false;
     for line in answer.lines() {
         if let Some(title) = line
             .strip_prefix("**")
@@ -172,7 +182,10 @@ fn of_markdown(document: &str) -> Vec<Shown> {
                 .split(" | ")
                 .map(|of| unescaped(of.trim()))
                 .collect();
-            let row: Row = cells.try_into().expect("four columns");
+            if shown.heads[0].is_empty() {
+                with_places = cells[1].is_empty();
+            }
+            let row = filled_up(cells, with_places);
             match shown.heads[0].is_empty() {
                 true => shown.heads = [row[2].clone(), row[3].clone()],
                 false => shown.rows.push(row),
@@ -219,14 +232,14 @@ fn of_page(page: &str) -> Vec<Shown> {
         };
         let mut rows = between(table, "<tr", "</tr>").into_iter().map(cells);
         let head = rows.next().expect("a head");
+        let with_places = head[1].is_empty();
+        let head = filled_up(head, with_places);
         let out = after.split_once("Left out: ").map_or("", |of| of.1);
         let out = out.split(".</p>").next().unwrap_or_default();
         Shown {
             title: without_entities(between(table, "<caption", "</caption>")[0]),
             heads: [head[2].clone(), head[3].clone()],
-            rows: rows
-                .map(|row| row.try_into().expect("four columns"))
-                .collect(),
+            rows: rows.map(|row| filled_up(row, with_places)).collect(),
             left_out: without_entities(out),
         }
     };

@@ -275,7 +275,10 @@ fn a_run_against_its_log_says_what_the_log_says_of_it() {
     let interval = difference.compared.interval.expect("six of one state");
     assert_eq!(figure.ratio, difference.compared.ratio.0);
     assert_eq!(figure.interval, Some((interval.low.0, interval.high.0)));
-    assert_eq!((figure.conclusion, difference.later.len()), ("lower", 2));
+    assert_eq!(
+        (figure.conclusion, difference.sides.later.len()),
+        ("lower", 2)
+    );
 
     // Where no state differs the newest is the baseline, and nothing before it is none.
     let again = entry(10, "new", 80.5);

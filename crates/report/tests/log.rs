@@ -258,6 +258,51 @@ fn what_changed_is_told_by_commits_and_conditions() {
     );
 }
 
+/// An entry that was kept before entries had commits, or of a commit that is not among those kept.
+#[test]
+fn commits_that_are_older_than_those_of_an_older_prony_are_no_change() {
+    let commit = |number: u32| prony_report::log::Commit {
+        commit: format!("{number:040}"),
+        subject: format!("step {number}"),
+    };
+    let measured = |day: u64, newest: u32, kept: &[u32]| {
+        let mut run = run(day, "a", 40_000.0);
+        run.environment.code = code("", "of the code", "");
+        run.environment.code.as_mut().expect("code").commit = commit(newest).commit;
+        Entry {
+            commits: kept.iter().copied().map(commit).collect(),
+            ..Entry::of(&run, &format!("host-{day:03}"))
+        }
+    };
+    let changed = |before: u32| {
+        let history = history(&[measured(0, before, &[]), measured(1, 5, &[5, 4, 3, 2, 1])]);
+        let overview = regions(&history, "log", "").swap_remove(0).text;
+        let row = overview.lines().rfind(|line| line.starts_with("| [2026"));
+        let row = row.expect("an entry").split(" | ").nth(1).map(str::trim);
+        row.expect("what changed").to_owned()
+    };
+    assert_eq!(changed(3), "step 5 (and 1 more); a short look");
+    assert_eq!(changed(4), "step 5; a short look");
+    assert_eq!(
+        changed(9),
+        "step 5; a short look",
+        "not known what lies between"
+    );
+}
+
+#[test]
+fn entries_whose_headings_have_the_same_anchor_are_linked_apart() {
+    let named = |name: &str| Entry::of(&run(0, "a", 40_000.0), name);
+    let history = history(&[named("a.b"), named("ab")]);
+    let overview = regions(&history, "log", "").swap_remove(0).text;
+    for link in [
+        "a.b](#2026-03-01-1405-utc-ab)",
+        "ab](#2026-03-01-1405-utc-ab-1)",
+    ] {
+        assert!(overview.contains(link), "{link}: {overview}");
+    }
+}
+
 #[test]
 fn a_picture_has_a_column_for_each_entry_and_joins_like_with_like() {
     let mut elsewhere = run(2, "a", 30_000.0);
@@ -282,8 +327,38 @@ fn a_picture_has_a_column_for_each_entry_and_joins_like_with_like() {
         "{svg}"
     );
     assert!(svg.contains("host-002: 30.0 k (29.9–30.1 k)"), "{svg}");
-    let days = ["2026-03-01", "2026-03-02", "2026-03-03"].map(|day| count(&format!(">{day}<")));
+    let days = ["2026-03-01", "2026-03-02", "2026-03-03"].map(|day| count(&format!(">{day} ")));
     assert_eq!(days, [1; 3], "{svg}");
+}
+
+/// It compared the first with the last of other machines, told a bound as a rate, and said "now" of what is measured no longer.
+#[test]
+fn a_picture_told_of_other_machines_bounds_and_the_past_as_if_they_were_alike() {
+    let mut elsewhere = run(2, "a", 30_000.0);
+    elsewhere.environment.machine = "another".to_owned();
+    let mut entries = vec![entry(0, "a", 40_000.0), Entry::of(&elsewhere, "host-002")];
+    let words = |entries: &[Entry], words: &str| {
+        let shown = pictures(&history(entries));
+        assert!(shown[0].2.contains(&format!(">{words}<")), "{}", shown[0].2);
+    };
+    words(&entries, "30.0 k now");
+    let mut back = entry(3, "a", 41_000.0);
+    for cell in back.sections.iter_mut().flat_map(|own| &mut own.cells) {
+        cell.verdict = "bound".to_owned();
+        cell.codes.push("P001".to_owned());
+    }
+    entries.push(back);
+    words(&entries, "40.0 k at first, ≥ 41.0 k now");
+    // The line between the two of one machine passes by the other.
+    let svg = &pictures(&history(&entries))[0].2;
+    assert_eq!(svg.matches("<line class=\"s0\"").count(), 3 + 1, "{svg}");
+    let mut other = entry(4, "a", 50_000.0);
+    for cell in other.sections.iter_mut().flat_map(|own| &mut own.cells) {
+        cell.label = "other".to_owned();
+    }
+    entries.push(other);
+    words(&entries, "40.0 k at first, ≥ 41.0 k at last");
+    words(&entries, "50.0 k now");
 }
 
 /// States of the cells of a run, after `change`.

@@ -36,6 +36,18 @@ pub enum Conclusion {
     Lower,
 }
 
+impl Conclusion {
+    /// As figures for programs have it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Conclusion::NotClaimed => "not-claimed",
+            Conclusion::NoDifferenceShown => "no-difference-shown",
+            Conclusion::Higher => "higher",
+            Conclusion::Lower => "lower",
+        }
+    }
+}
+
 /// Compares `(value, reference)` of the same blocks, by itself: see [`compare_at`], at [`CONFIDENCE`].
 pub fn compare(pairs: &[(f64, f64)]) -> Option<Comparison> {
     compare_at(pairs, CONFIDENCE)

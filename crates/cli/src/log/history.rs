@@ -5,13 +5,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context as _, bail};
 use prony_lab::folder::inside;
 use prony_record::layout;
 use prony_report::log::{ENTRY_SCHEMA, Entry};
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::types::FromSql;
+use rusqlite::{Connection, OptionalExtension as _, Params, TransactionBehavior, params};
 use sha2::{Digest as _, Sha256};
 
 use crate::cause::CannotWrite;
@@ -25,7 +26,7 @@ const TABLES: &str = "
         path TEXT NOT NULL,            -- of the run directory
         stamp TEXT NOT NULL,           -- what its files were like when it was read
         started_unix_ms INTEGER NOT NULL,
-        gone INTEGER NOT NULL,         -- 1: the run directory is not there any more
+        gone INTEGER NOT NULL,         -- always 0: older versions kept here whether the run directory is gone
         entry TEXT NOT NULL,           -- JSON
         PRIMARY KEY (experiment, id)
     ) STRICT;
@@ -59,52 +60,56 @@ impl Kept {
             fs::create_dir_all(folder).with_context(CannotWrite::at(folder))?;
         }
         let wrong = || path.display().to_string();
-        let mut database = Connection::open(path).with_context(wrong)?;
-        database
-            .busy_timeout(std::time::Duration::from_secs(10))
-            .with_context(wrong)?;
-        let change = database
-            .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
-            .with_context(wrong)?;
-        let version: i64 = change
-            .query_row("PRAGMA user_version", [], |row| row.get(0))
-            .with_context(wrong)?;
-        let tables: i64 = change
-            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
-            .with_context(wrong)?;
-        match (version, tables) {
-            (SCHEMA, _) => {}
-            (0, 0) => {
-                change.execute_batch(TABLES).with_context(wrong)?;
-                change
-                    .pragma_update(None, "user_version", SCHEMA)
-                    .with_context(wrong)?;
-            }
+        let database = Connection::open(path).with_context(wrong)?;
+        let mut kept = Kept {
+            database,
+            path: path.to_owned(),
+        };
+        match kept.begin().with_context(wrong)? {
+            (SCHEMA, _) => Ok(kept),
             (0, _) => bail!("{}: a database of something else", path.display()),
             (other, _) => bail!(
                 "{}: schema {other}, this Prony reads schema {SCHEMA}",
                 path.display()
             ),
         }
-        change.commit().with_context(wrong)?;
-        Ok(Kept {
-            database,
-            path: path.to_owned(),
-        })
     }
 
-    fn wrong(&self) -> String {
-        self.path.display().to_string()
+    /// Makes the tables where there is nothing yet. Yields the version of what is there, and how many tables it has.
+    fn begin(&mut self) -> rusqlite::Result<(i64, i64)> {
+        self.database.busy_timeout(Duration::from_secs(10))?;
+        let change = self
+            .database
+            .transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let number = |query: &str| change.query_row(query, [], |row| row.get(0));
+        let mut found = (
+            number("PRAGMA user_version")?,
+            number("SELECT count(*) FROM sqlite_schema")?,
+        );
+        if found == (0, 0) {
+            change.execute_batch(TABLES)?;
+            change.pragma_update(None, "user_version", SCHEMA)?;
+            found = (SCHEMA, 1);
+        }
+        change.commit()?;
+        Ok(found)
+    }
+
+    /// An outcome of the database, with its path where it is an error.
+    fn named<T>(&self, outcome: rusqlite::Result<T>) -> anyhow::Result<T> {
+        outcome.with_context(|| self.path.display().to_string())
+    }
+
+    /// The first column of the first row of a query; `None` where it has no row.
+    fn first<T: FromSql>(&self, query: &str, with: impl Params) -> anyhow::Result<Option<T>> {
+        let found = self.database.query_row(query, with, |row| row.get(0));
+        self.named(found.optional())
     }
 
     /// Whether the run directory was read as it is now, and by this Prony.
     pub fn has(&self, experiment: &str, path: &str, stamp: &str) -> anyhow::Result<bool> {
         let query = "SELECT 1 FROM entries WHERE experiment = ? AND path = ? AND stamp = ?";
-        let found = self
-            .database
-            .query_row(query, params![experiment, path, stamp], |_| Ok(()))
-            .optional()
-            .with_context(|| self.wrong())?;
+        let found: Option<i64> = self.first(query, params![experiment, path, stamp])?;
         Ok(found.is_some())
     }
 
@@ -120,34 +125,18 @@ impl Kept {
         let started = i64::try_from(entry.started_unix_ms).unwrap_or(i64::MAX);
         let query = "SELECT id FROM entries WHERE experiment = ? AND started_unix_ms = ?
                      AND json_extract(entry, '$.digest') = ? ORDER BY id";
-        let known: Option<String> = self
-            .database
-            .query_row(query, params![experiment, started, entry.digest], |row| {
-                row.get(0)
-            })
-            .optional()
-            .with_context(|| self.wrong())?;
+        let known = self.first(query, params![experiment, started, entry.digest])?;
         let id = match known {
             Some(known) => known,
             None => self.free_id(experiment, &entry.id)?,
         };
-        let entry = &Entry {
-            id,
-            ..entry.clone()
-        };
+        let mut entry = entry.clone();
+        entry.id.clone_from(&id);
         let change = "INSERT OR REPLACE INTO entries (experiment, id, path, stamp, started_unix_ms, gone, entry)
                       VALUES (?, ?, ?, ?, ?, 0, ?)";
-        let values = params![
-            experiment,
-            entry.id,
-            path,
-            stamp,
-            started,
-            serde_json::to_string(entry)?
-        ];
-        self.database
-            .execute(change, values)
-            .with_context(|| self.wrong())?;
+        let text = serde_json::to_string(&entry)?;
+        let values = params![experiment, id, path, stamp, started, text];
+        self.named(self.database.execute(change, values))?;
         Ok(())
     }
 
@@ -156,11 +145,7 @@ impl Kept {
         let query = "SELECT 1 FROM entries WHERE experiment = ? AND id = ?";
         let mut free = id.to_owned();
         for number in 2_u32.. {
-            let taken = self
-                .database
-                .query_row(query, params![experiment, free], |_| Ok(()))
-                .optional()
-                .with_context(|| self.wrong())?;
+            let taken: Option<i64> = self.first(query, params![experiment, free])?;
             if taken.is_none() {
                 break;
             }
@@ -169,48 +154,28 @@ impl Kept {
         Ok(free)
     }
 
-    /// Marks the entries of which there is no run directory any more, neither among `there` nor where it was.
-    pub fn mark_gone(&mut self, experiment: &str, there: &[String]) -> anyhow::Result<()> {
-        let wrong = self.wrong();
-        let change = self.database.transaction().with_context(|| wrong.clone())?;
-        let known: Vec<(String, String)> = {
-            let mut query = change
-                .prepare("SELECT id, path FROM entries WHERE experiment = ?")
-                .with_context(|| wrong.clone())?;
-            let rows = query.query_map([experiment], |row| Ok((row.get(0)?, row.get(1)?)));
-            rows.and_then(Iterator::collect)
-                .with_context(|| wrong.clone())?
-        };
-        for (id, path) in known {
-            let gone = !there.contains(&path) && !Path::new(&path).join(layout::PLAN).is_file();
-            change
-                .execute(
-                    "UPDATE entries SET gone = ? WHERE experiment = ? AND id = ?",
-                    params![gone, experiment, id],
-                )
-                .with_context(|| wrong.clone())?;
-        }
-        change.commit().with_context(|| wrong)
-    }
-
-    /// The entries of an experiment, by date, and of those that cannot be read a line.
-    pub fn entries(&self, experiment: &str) -> anyhow::Result<(Vec<Entry>, Vec<String>)> {
+    /// The entries of an experiment, by date, and of those that cannot be read a line. Gone is a run directory that is neither among
+    /// `there` nor where it was.
+    pub fn entries(
+        &self,
+        experiment: &str,
+        there: &[String],
+    ) -> anyhow::Result<(Vec<Entry>, Vec<String>)> {
         let query =
-            "SELECT id, gone, entry FROM entries WHERE experiment = ? ORDER BY started_unix_ms, id";
-        let mut query = self.database.prepare(query).with_context(|| self.wrong())?;
+            "SELECT id, path, entry FROM entries WHERE experiment = ? ORDER BY started_unix_ms, id";
+        let mut query = self.named(self.database.prepare(query))?;
         let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-        let rows: Vec<(String, bool, String)> = query
-            .query_map([experiment], row)
-            .and_then(Iterator::collect)
-            .with_context(|| self.wrong())?;
+        let rows = query.query_map([experiment], row);
+        let rows: Vec<(String, String, String)> = self.named(rows.and_then(Iterator::collect))?;
         let (mut entries, mut unreadable) = (Vec::new(), Vec::new());
-        for (id, gone, text) in rows {
+        for (id, path, text) in rows {
+            let gone = !there.contains(&path) && !Path::new(&path).join(layout::PLAN).is_file();
             // An old one of a run that is gone must not keep the others from being logged.
             match serde_json::from_str::<Entry>(&text) {
                 Ok(entry) => entries.push(Entry { gone, ..entry }),
                 Err(error) => unreadable.push(format!(
                     "{}: the entry {id} cannot be read ({error}); --rebuild makes it again where its run directory is there",
-                    self.wrong()
+                    self.path.display()
                 )),
             }
         }
@@ -239,15 +204,10 @@ pub fn stamp(dir: &Path) -> anyhow::Result<String> {
         let path = inside(dir, name)?;
         let about =
             fs::metadata(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        let changed = about
-            .modified()
-            .ok()
-            .and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-        stamp.push_str(&format!(
-            " {} {}",
-            about.len(),
-            changed.unwrap_or_default().as_nanos()
-        ));
+        let changed = about.modified().ok();
+        let changed = changed.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        let (bytes, ns) = (about.len(), changed.unwrap_or_default().as_nanos());
+        stamp.push_str(&format!(" {bytes} {ns}"));
     }
     Ok(stamp)
 }
@@ -272,7 +232,7 @@ mod tests {
         ] {
             kept.put("x.toml", path, "", &entry(digest)).expect("kept");
         }
-        let (entries, _) = kept.entries("x.toml").expect("entries");
+        let (entries, _) = kept.entries("x.toml", &[]).expect("entries");
         let ids: Vec<(&str, &str)> = entries
             .iter()
             .map(|entry| (entry.id.as_str(), entry.digest.as_str()))
@@ -298,8 +258,14 @@ mod tests {
         kept.put("x.toml", "/b", "", &entry("b")).expect("kept");
         let change = "UPDATE entries SET entry = '{\"id\":7}' WHERE id = 'a'";
         kept.database.execute(change, []).expect("changed");
-        let (entries, unreadable) = kept.entries("x.toml").expect("entries");
-        assert_eq!(entries, [entry("b")]);
+        let (entries, unreadable) = kept.entries("x.toml", &[]).expect("entries");
+        assert_eq!(
+            entries,
+            [Entry {
+                gone: true,
+                ..entry("b")
+            }]
+        );
         assert!(
             unreadable[0].contains("the entry a cannot be read"),
             "{unreadable:?}"

@@ -1,7 +1,6 @@
 //! A log for programs.
 
 use prony_report::log::{Account, Change, Difference, History};
-use prony_stats::Conclusion;
 use serde_json::{Value, json};
 
 /// Version of this output.
@@ -32,20 +31,15 @@ fn difference(d: &Difference) -> Value {
         .map(|spread| [spread.low.0, spread.high.0]);
     json!({
         "cell": d.cell,
-        "earlier_per_s": d.earlier,
-        "later_per_s": d.later,
-        "beside": d.beside,
+        "earlier_per_s": d.sides.earlier,
+        "later_per_s": d.sides.later,
+        "beside": d.sides.beside,
         "ratio": d.compared.ratio.0,
         "interval": interval,
         "between_sessions": d.compared.between,
         "degrees": d.compared.degrees,
         "resolution": d.compared.resolution,
-        "conclusion": match d.compared.conclusion {
-            Conclusion::NotClaimed => "not-claimed",
-            Conclusion::NoDifferenceShown => "no-difference-shown",
-            Conclusion::Higher => "higher",
-            Conclusion::Lower => "lower",
-        },
+        "conclusion": d.compared.conclusion.word(),
     })
 }
 

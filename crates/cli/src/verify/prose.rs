@@ -10,7 +10,7 @@ use prony_base::counted;
 use prony_lab::diagnosis::suggest;
 use prony_lab::folder::inside;
 use prony_record::layout;
-use prony_report::prose::{self, Mark, Wrong};
+use prony_report::prose::{self, MarkKind, Wrong};
 use serde_json::Value;
 
 use super::seen::Seen;
@@ -97,12 +97,11 @@ pub fn verify(
         places: Vec::new(),
     };
     for mark in marks {
-        match mark {
-            Mark::Run { folder, .. } => reader.source = Some(reader.beside(&folder)),
-            Mark::Excerpt { line, file, place } => reader.excerpt(line, &file, place, seen),
-            Mark::Figure { line, words, place } => {
-                reader.figure(line, &words, place, sources, seen);
-            }
+        let (line, words, place) = (mark.line, &*mark.words, mark.place);
+        match mark.kind {
+            MarkKind::Run => reader.source = Some(reader.beside(words)),
+            MarkKind::Excerpt => reader.excerpt(line, words, place, seen),
+            MarkKind::Figure => reader.figure(line, words, place, sources, seen),
         }
     }
     if fix && !reader.places.is_empty() {

@@ -1,75 +1,63 @@
 //! A ranking as a picture: a bar for each subject, with its whole interval, and the baseline's line across.
 
-use super::ranking::Ranking;
+use super::ranking::{HowShown, Ranked, Ranking};
 use crate::figure::INFINITE;
-use crate::plots::{Axis, Chart, Data, Layout, Picture};
+use crate::plots::rows::{ChartMark, ChartRow, chart};
+use crate::plots::{Axis, Picture, Tip};
 
-const LAYOUT: Layout = Layout {
-    width: 640.0,
-    names: 200.0,
-    values: 84.0,
-    row: 28.0,
-    name_chars: 26,
-};
-
-/// The picture with this `id`.
-pub fn picture(of: &Ranking, id: &str) -> Picture {
-    let show = of.show.0;
-    let figures = || of.rows.iter().filter_map(|row| row.drawn.figure);
-    let ends = figures()
-        .map(|figure| figure.high)
-        .filter(|end| *end < INFINITE);
-    let (axis, ticks) = Axis::linear(ends.fold(0.0, f64::max));
-    let mut chart = Chart::new(&LAYOUT, ("", of.rows.len()), (axis, ticks), show);
-    let (top, bottom) = (chart.top(0), chart.top(of.rows.len()));
-    for (at, row) in of.rows.iter().enumerate() {
-        chart.name(at, &row.name, row.drawn.is_baseline);
-        chart.value(at, &row.value);
-        chart.say(format!("{} {}", row.name, row.value));
-        let Some(figure) = row.drawn.figure else {
-            continue;
-        };
-        let y = chart.middle(at);
-        let class = if row.drawn.is_baseline {
-            "generator"
-        } else {
-            "subject"
-        };
-        let tip = format!(
-            "{}: {} ({} to {})",
-            row.name,
-            row.value,
-            show(figure.low),
-            show(figure.high)
-        );
-        let data = Data {
-            cell: row.drawn.cell.clone(),
-            figure: of.figure.into(),
-            value: Some(figure.median),
-        };
-        chart.bar((figure.median, class), (y - 8.0, 16.0), tip, data);
-        let [low, high] = [figure.low, figure.high].map(|end| chart.axis.x(end));
-        chart.picture.line((low, y), (high, y), "whisker");
-        if row.drawn.is_baseline {
-            let x = chart.axis.x(figure.median);
-            chart.picture.line((x, top), (x, bottom), "mark");
+/// The picture.
+pub fn picture(of: &Ranking) -> Picture {
+    let HowShown(show, is_binary) = of.show;
+    let row = |row: &Ranked| {
+        let mark = row.drawn.figure.map(|figure| ChartMark {
+            shape: "bar",
+            class: match row.drawn.is_baseline {
+                true => "generator",
+                false => "subject",
+            },
+            value: figure.median,
+            ends: (figure.blocks > 1).then_some((figure.low, figure.high)),
+            tip: Tip {
+                words: format!(
+                    "{}: {} ({} to {})",
+                    row.name,
+                    row.value,
+                    show(figure.low),
+                    show(figure.high)
+                ),
+                cell: row.drawn.cell.clone(),
+                figure: of.figure.to_owned(),
+                value: Some(figure.median),
+            },
+        });
+        ChartRow {
+            name: row.name.clone(),
+            is_baseline: row.drawn.is_baseline,
+            value: row.value.clone(),
+            marks: mark.into_iter().collect(),
         }
+    };
+    let figures = || of.rows.iter().filter_map(|row| row.drawn.figure);
+    let ends = figures().map(|figure| figure.high);
+    let highest = ends.filter(|end| *end < INFINITE).fold(0.0, f64::max);
+    let axis = Axis::linear((0.0, highest), is_binary, show).titled(&of.metric);
+    let rows: Vec<ChartRow> = of.rows.iter().map(row).collect();
+    let bottom = rows.len() as f64;
+    let mut plane = chart(&of.title, axis, rows);
+    plane.key("square", "subject", "median");
+    if figures().any(|figure| figure.blocks > 1) {
+        let is_interval = figures().any(|figure| figure.is_interval());
+        let spread = if is_interval {
+            "95 % interval"
+        } else {
+            "range of the blocks"
+        };
+        plane.key("line", "whisker", spread);
     }
-    let is_interval = figures().any(|figure| figure.is_interval());
-    let spread = if is_interval {
-        "95 % interval"
-    } else {
-        "range of the blocks"
-    };
-    let baseline = if of.baseline.is_empty() {
-        ""
-    } else {
-        ", dashes: the baseline"
-    };
-    let key = format!("bar: median, line: {spread}{baseline}");
-    chart.picture.text((chart.key(), 17.5), "start", "key", key);
-    chart.axis_title(&of.metric);
-    let mut picture = chart.done();
-    (picture.id, picture.title) = (id.to_owned(), of.title.clone());
-    picture
+    if let Some(row) = of.rows.iter().find(|row| row.drawn.is_baseline) {
+        let at = row.drawn.figure.map_or(0.0, |figure| figure.median);
+        plane.line((at, 0.0), (at, bottom), "mark");
+        plane.key("line", "mark", "the baseline");
+    }
+    plane.done()
 }

@@ -44,17 +44,21 @@ pub struct Answer {
 /// Leaders that are named: of more their number is told.
 const NAMED_MAX: usize = 3;
 
-/// The answer that the figures allow.
-pub fn answer(run: &Run, cells: &[CellFigures]) -> Answer {
-    let kinds = [
+/// What each kind of work asks of its subjects.
+pub fn questions<'a>(run: &'a Run, cells: &'a [CellFigures]) -> [Vec<RankedQuestion<'a>>; 5] {
+    [
         servers::questions(cells),
         search::questions(run, cells),
         programs::questions(run, cells),
         rows::questions(run, cells),
         clients::questions(run, cells),
-    ];
+    ]
+}
+
+/// The answer that the figures allow.
+pub fn answer(run: &Run, cells: &[CellFigures]) -> Answer {
     let ranked = |of: Vec<RankedQuestion<'_>>| of.iter().filter_map(Ranking::of).collect();
-    let kinds: Vec<Vec<Ranking>> = kinds.into_iter().map(ranked).collect();
+    let kinds: Vec<Vec<Ranking>> = questions(run, cells).into_iter().map(ranked).collect();
     let (rankings, more) = foremost(kinds);
     let mut leads: Vec<String> = method::mark(&run.plan).into_iter().collect();
     if rankings.is_empty() {
@@ -94,9 +98,9 @@ fn alone(of: &Ranking, cells: &[CellFigures]) -> Option<String> {
     let metrics = [Metric::P50, Metric::P99, Metric::CPU];
     let metrics = metrics
         .into_iter()
-        .filter(|own| is_server && own.title != of.metric);
+        .filter(|own| is_server && own.shown.title != of.metric);
     let more = metrics.filter_map(|of| {
-        let value = (of.value)(cell)?;
+        let value = of.value(cell)?;
         Some(format!(", {} {}", of.compared, (of.alone)(value)))
     });
     let more: String = more.collect();
@@ -201,9 +205,15 @@ fn farthest(of: &Ranking) -> String {
     let far = |row: &&Ranked| row.drawn.claimed.map(|ratio| libm::log(ratio).abs());
     let claimed = of.rows.iter().filter(|row| far(row).is_some());
     let most = claimed.max_by(|a, b| far(a).unwrap_or(0.0).total_cmp(&far(b).unwrap_or(0.0)));
+    let is_silent = |row: &Ranked| far(&row).is_none() && row.beside != BASELINE;
+    // What is passed over may have changed more.
+    let told = match of.rows.iter().any(is_silent) {
+        true => " told",
+        false => "",
+    };
     match most {
         Some(most) => format!(
-            "{}: the largest change is {}, {}.",
+            "{}: the largest change{told} is {}, {}.",
             of.title, most.name, most.beside
         ),
         None if of.baseline.is_empty() => unranked(of),
@@ -338,4 +348,39 @@ fn limits<'a>(
     }
     said.extend(machine::sentence(&run.environment));
     said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ranking::Drawn;
+
+    #[test]
+    fn the_largest_change_of_rows_of_which_some_tell_nothing_is_the_largest_that_is_told() {
+        let row = |name: &str, beside: &str, claimed: Option<f64>| Ranked {
+            name: name.to_owned(),
+            beside: beside.to_owned(),
+            drawn: Drawn {
+                claimed,
+                ..Drawn::default()
+            },
+            ..Ranked::default()
+        };
+        let mut ranking = Ranking {
+            title: "Backends".to_owned(),
+            baseline: "none".to_owned(),
+            is_of_costs: true,
+            rows: vec![
+                row("none", BASELINE, None),
+                row("file", "−10 %", Some(0.9)),
+                row("Redis", "−50 %", Some(0.5)),
+            ],
+            ..Ranking::default()
+        };
+        let all = "Backends: the largest change is Redis, −50 %.";
+        assert_eq!(lead(&ranking), all);
+        ranking.rows.push(row("SQLite", "not told", None));
+        let told = "Backends: the largest change told is Redis, −50 %.";
+        assert_eq!(lead(&ranking), told);
+    }
 }

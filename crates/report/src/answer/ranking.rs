@@ -36,6 +36,8 @@ pub struct By {
     pub figure: fn(&CellFigures) -> Option<Figure>,
     /// How that is shown.
     pub show: fn(f64) -> String,
+    /// Whether that is in a binary unit.
+    pub is_binary: bool,
     /// Whether less of it is better.
     pub falls: bool,
     /// What a subject is beside its baseline.
@@ -75,13 +77,13 @@ pub struct Ranking {
     pub left_out: Vec<LeftOut>,
 }
 
-/// How figures are shown. All are equal: what is read back from a text has none.
+/// How figures are shown, and whether in a binary unit. All are equal: what is read back from a text has none.
 #[derive(Clone, Copy, Debug)]
-pub struct HowShown(pub fn(f64) -> String);
+pub struct HowShown(pub fn(f64) -> String, pub bool);
 
 impl Default for HowShown {
     fn default() -> HowShown {
-        HowShown(numbers::rate)
+        HowShown(numbers::rate, false)
     }
 }
 
@@ -183,7 +185,7 @@ impl Ranking {
             baseline,
             compared,
             is_of_costs: question.without.is_some(),
-            show: HowShown(question.by.show),
+            show: HowShown(question.by.show, question.by.is_binary),
             figure: question.by.path,
             rows: rows.into_iter().map(|(_, row)| row).collect(),
             more: 0,
@@ -225,6 +227,7 @@ pub const BY_RATE: By = By {
     path: "rate_per_s.median",
     figure: |cell| cell.rate_per_s,
     show: numbers::rate,
+    is_binary: false,
     falls: false,
     ratio: |cell| cell.ratio.as_ref(),
     ratio_falls: false,

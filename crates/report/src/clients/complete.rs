@@ -3,10 +3,12 @@
 //! Not for: what only a client has, which is in `figures`.
 
 use prony_findings::{Case, client, measure};
-use prony_record::{LatencyNs, ProgramReport, Trial};
+use prony_record::{ProgramReport, Trial};
 use prony_stats::{Share, Tail};
 
+use super::figures::cpu;
 use crate::figures::{CellFigures, Figure};
+use crate::metrics::QUANTILES;
 
 /// Fills in what a client has in common with a server and says in its own way: latency, CPU time an
 /// answer, counts.
@@ -16,8 +18,9 @@ pub fn complete(case: &Case<'_>, cell: &mut CellFigures) {
     }
     let runs: Vec<(&Trial, &ProgramReport)> = case.runs().collect();
     let latencies = || runs.iter().filter_map(|(trial, _)| client::latency(trial));
-    for (name, of) in QUANTILES {
-        let given = latencies().map(of).filter(|ns| *ns > 0);
+    for (name, q) in QUANTILES {
+        let given = latencies().filter_map(|of| of.percentile(100.0 * q));
+        let given = given.filter(|ns| *ns > 0);
         let values: Vec<f64> = given.map(|ns| ns as f64).collect();
         cell.latency_ns
             .extend(Figure::range(&values).map(|figure| (name, figure)));
@@ -35,11 +38,7 @@ pub fn complete(case: &Case<'_>, cell: &mut CellFigures) {
         let values = runs.iter().filter_map(|(_, run)| of(run));
         Figure::range(&values.collect::<Vec<_>>())
     };
-    let cpu = over(|run| {
-        let (user, system) = client::cpu_per_request(run)?;
-        Some(user.0 + system.0)
-    });
-    cell.measured.set("cpu_subject_ns", cpu);
+    cell.measured.set("cpu_subject_ns", over(cpu));
     cell.bytes_per_answer = over(|run| {
         let line = measure::line(run).filter(|line| line.bytes > 0 && line.count > 0)?;
         Some(line.bytes as f64 / line.count as f64)
@@ -57,14 +56,3 @@ pub fn complete(case: &Case<'_>, cell: &mut CellFigures) {
         }
     }
 }
-
-/// A percentile: its name, and where a client gives it.
-type Quantile = (&'static str, fn(&LatencyNs) -> u64);
-
-const QUANTILES: [Quantile; 5] = [
-    ("p50", |l| l.p50),
-    ("p90", |l| l.p90),
-    ("p99", |l| l.p99),
-    ("p99_9", |l| l.p99_9),
-    ("p99_99", |l| l.p99_99),
-];

@@ -4,221 +4,150 @@
 //! The figures and counts are those that the client prints by name (`socket_ns`, `recv_calls` …); one that
 //! it does not print is left empty.
 
-use prony_findings::Code;
-
 use super::Context;
-use super::figures::{ClientFigures, SpreadFigure};
+use super::figures::ClientFigures;
+use super::requests::ON_RATE;
 use super::sections::Section;
 use super::words;
 use crate::figures::{CellFigures, Figure};
-use crate::metrics::Metric;
+use crate::grid::Grid;
 use crate::numbers::{self, NOTHING};
-use crate::part::{Part, captioned, column, detail, median, ratio_word, with_ends};
-use crate::table::{Column, Entry, Table};
+use crate::part::{Part, captioned, column, detail, median, ratio_word};
+use crate::plots::cells::cpu;
+use crate::table::{BYTES, Entry, Shown, TIME, Table, Unit};
+use crate::words::paragraph;
 
-/// Codes of the findings that are footnotes on the time of a download.
-const ON_DOWNLOAD: &[Code] = &[
-    Code::P006,
-    Code::P008,
-    Code::P012,
-    Code::P018,
-    Code::P019,
-    Code::P020,
+const ALL: Shown = Shown::of("MiB/s, all connections", "client.bytes_per_s", MIB).with_ends();
+const MIB: Unit = Unit::of(mib);
+const SECONDS: Unit = Unit::of(seconds);
+
+/// A time that the client takes on each connection.
+const fn each(title: &'static str, path: &'static str) -> Shown {
+    Shown::of(title, path, TIME).below("each").with_ends()
+}
+
+const TIMES: [Shown; 4] = [
+    each("socket creation", "client.figures.socket_ns.mean").detail(),
+    each("job set-up", "client.figures.setup_ns.mean").detail(),
+    each("connect", "client.figures.connect_ns.mean"),
+    each("first byte", "client.figures.first_byte_ns.mean"),
 ];
+const DOWNLOAD: Shown = each("download @ rate", "client.figures.download_ns.mean").marked(ON_RATE);
+const RUN: Shown = Shown::of("run time", "client.figures.run_ns.mean", TIME).with_ends();
+/// By a client that does not print it.
+const ELAPSED: Shown = Shown::of("run time", "client.elapsed_ns", TIME).with_ends();
+const PSS: Shown = Shown::of("average memory", "client.figures.pss_bytes.mean", BYTES)
+    .below("Pss")
+    .with_ends();
 
-/// What a column has of a client.
-type Of<'a> = &'a dyn Fn(&CellFigures, &ClientFigures) -> Entry;
+/// A CPU time of its processes or cores.
+const fn per_gib(title: &'static str, path: &'static str) -> Shown {
+    Shown::of(title, path, SECONDS).below("s/GiB").with_ends()
+}
+
+const CPU: [Shown; 4] = [
+    per_gib("CPU user", "client.cpu_user_ns_per_gib"),
+    per_gib("CPU system", "client.cpu_system_ns_per_gib"),
+    per_gib("ksoftirqd", "client.ksoftirqd_ns_per_gib").detail(),
+    per_gib("its cores busy", "client.busy_ns_per_gib"),
+];
+const REST: [Shown; 2] = [
+    Shown::of("longest stall", "client.figures.stall_ns.max", TIME).below("of all"),
+    Shown::of("peak memory", "memory_peak_bytes", BYTES).below("resident"),
+];
 
 impl<'a> Context<'a> {
     /// The parts of a section on downloads.
     pub(super) fn downloads(&self, section: &Section<'a>) -> Vec<Part> {
-        let mut tables = vec![captioned(
-            "Each connection, and the whole run",
-            self.times(section),
-        )];
+        let times = self.listed(section, self.times(section));
+        let mut tables = vec![captioned("Each connection, and the whole run", times)];
         if section.cells.iter().any(|c| c.ratio.is_some()) {
             let caption = words::ratio_caption(self.run);
             tables.push(captioned(caption, self.together(section)));
         }
-        tables.push(captioned("What it cost", self.costs_of_downloads(section)));
-        let mut part = Part {
+        let costs = self.listed(section, self.costs_of_downloads(section));
+        tables.push(captioned("What it cost", costs));
+        let discards = |c: &&CellFigures| c.client.as_ref().is_some_and(|c| c.discards);
+        let any = section.cells.iter().copied().any(|cell| discards(&cell));
+        let part = Part {
             title: section.title.clone(),
             before: words::before(self.run, section),
-            pictures: self
-                .pictures_of_downloads(section, &section.by_row())
-                .into(),
+            pictures: vec![cpu(&section.named(self.run, section.by_row()))],
             tables,
-            after: words::marks(section),
+            after: Vec::from_iter(any.then(|| paragraph("clients: discards"))),
             ..Part::default()
         };
-        part.after.extend(self.absent(section));
         vec![part, self.counts(section)]
-    }
-
-    fn list_of_downloads<const N: usize>(
-        &self,
-        section: &Section<'a>,
-        columns: [(Column, Of<'_>); N],
-    ) -> Table {
-        let mut grid = self.list(section, true);
-        for (head, of) in columns {
-            grid = grid.figure(head, move |cell| match &cell.client {
-                Some(client) => of(cell, client),
-                None => Entry::text(NOTHING),
-            });
-        }
-        self.listed(section, grid)
     }
 
     /// All connections together.
     fn together(&self, section: &Section<'a>) -> Table {
-        let rate: Of<'_> = &|cell, client| {
-            self.figure(
-                cell,
-                "client.bytes_per_s",
-                client.bytes_per_s,
-                mib,
-                |l, h| format!("{}–{}", mib(l), mib(h)),
-            )
-        };
-        let word = ratio_word(&section.cells);
+        let ratio = column("ratio", ratio_word(&section.cells), true);
         let limit = column("who was the limit", "busy: client, peer", false);
-        self.list_of_downloads(
-            section,
-            [
-                (column("MiB/s, all connections", "", true), rate),
-                (column("ratio", word, true), &|cell, _| self.ratio(cell)),
-                (limit, &|cell, _| self.limit(cell)),
-            ],
-        )
+        let grid = self
+            .list(section, true)
+            .shown(self, [ALL])
+            .figure(ratio, |cell| self.ratio(cell))
+            .figure(limit, |cell| self.limit(cell));
+        self.listed(section, grid)
     }
 
-    fn times(&self, section: &Section<'a>) -> Table {
-        let each = |title: &str| column(title, "each", true);
-        let run: Of<'_> = &|cell, client| match client.figures.contains_key("run_ns") {
-            true => self.mean(cell, client, "run_ns"),
-            false => {
-                let (path, of) = ("client.elapsed_ns", client.elapsed_ns);
-                self.figure(cell, path, of, numbers::time, numbers::times)
-            }
-        };
-        let memory: Of<'_> = &|cell, client| {
-            let of = client.figures.get("pss_bytes").map(|spread| spread.mean);
-            let path = "client.figures.pss_bytes.mean";
-            self.figure(cell, path, of, numbers::bytes, numbers::sizes)
-        };
+    fn times<'f>(&'f self, section: &'f Section<'a>) -> Grid<'f, &'a CellFigures> {
         let over = column("over connections", "min–max, standard deviation", true);
-        self.list_of_downloads(
-            section,
-            [
-                (detail(each("socket creation")), &|cell, client| {
-                    self.mean(cell, client, "socket_ns")
-                }),
-                (detail(each("job set-up")), &|cell, client| {
-                    self.mean(cell, client, "setup_ns")
-                }),
-                (each("connect"), &|cell, client| {
-                    self.mean(cell, client, "connect_ns")
-                }),
-                (each("first byte"), &|cell, client| {
-                    self.mean(cell, client, "first_byte_ns")
-                }),
-                (each("download @ rate"), &|cell, client| {
-                    self.download(cell, client)
-                }),
-                (over, &|_, client| {
-                    let spread = client.figures.get("download_ns");
-                    Entry::text(spread.map_or_else(|| NOTHING.to_owned(), over_connections))
-                }),
-                (column("run time", "", true), run),
-                (column("average memory", "Pss", true), memory),
-            ],
-        )
-    }
-
-    /// A figure with its spread over the blocks; `path` is that of the whole of it.
-    fn figure(
-        &self,
-        cell: &CellFigures,
-        path: &str,
-        figure: Option<Figure>,
-        show: fn(f64) -> String,
-        ends: fn(f64, f64) -> String,
-    ) -> Entry {
-        let path = self.places.path(cell, &format!("{path}.median"));
-        with_ends(Entry::figure(path, median(figure), show), figure, ends)
-    }
-
-    /// The mean of a time over the connections.
-    fn mean(&self, cell: &CellFigures, client: &ClientFigures, name: &str) -> Entry {
-        let mean = client.figures.get(name).map(|spread| spread.mean);
-        let path = format!("client.figures.{name}.mean");
-        self.figure(cell, &path, mean, numbers::time, numbers::times)
-    }
-
-    /// Time and rate of one download.
-    fn download(&self, cell: &CellFigures, client: &ClientFigures) -> Entry {
-        let mut mean = self.mean(cell, client, "download_ns");
-        if let Some(rate) = client.download_bytes_per_s {
-            let rate = format!(" @ {} MiB/s", mib(rate.median));
-            mean.text.push_str(&rate);
-        }
-        self.notes.on(cell, ON_DOWNLOAD, mean)
-    }
-
-    fn costs_of_downloads(&self, section: &Section<'a>) -> Table {
-        let cpu = |cell: &CellFigures, name: &str, figure: Option<Figure>| {
-            self.figure(cell, &format!("client.{name}"), figure, seconds, |l, h| {
-                format!("{}–{}", seconds(l), seconds(h))
+        self.list(section, true)
+            .shown(self, TIMES)
+            .figure(DOWNLOAD.head(), |cell| {
+                let mut mean = self.entry(cell, &DOWNLOAD);
+                let rate = cell.client.as_ref().and_then(|of| of.download_bytes_per_s);
+                if let Some(rate) = rate {
+                    mean.text += &format!(" @ {} MiB/s", mib(rate.median));
+                }
+                mean
             })
-        };
-        let bytes: Of<'_> = &|cell, client| {
-            let all = client.counts.bytes as f64 / cell.trials.measured.len().max(1) as f64;
-            let calls = tally(client, receives).filter(|calls| calls.median > 0.0);
-            let each = calls.map(|calls| numbers::bytes(all / calls.median));
-            Entry::text(each.unwrap_or_else(|| NOTHING.to_owned()))
-        };
-        let waits = |name: &str| name.ends_with("_calls") && !receives(name);
-        let stall: Of<'_> = &|cell, client| {
-            let path = self.places.path(cell, "client.figures.stall_ns.max");
-            let stall = client.figures.get("stall_ns").map(|stall| stall.max);
-            Entry::figure(path, stall, numbers::time)
-        };
-        let per_gib = |title: &str| column(title, "s/GiB", true);
-        self.list_of_downloads(
-            section,
-            [
-                (per_gib("CPU user"), &|cell, of| {
-                    cpu(cell, "cpu_user_ns_per_gib", of.cpu_user_ns_per_gib)
-                }),
-                (per_gib("CPU system"), &|cell, of| {
-                    cpu(cell, "cpu_system_ns_per_gib", of.cpu_system_ns_per_gib)
-                }),
-                (detail(per_gib("ksoftirqd")), &|cell, of| {
-                    cpu(cell, "ksoftirqd_ns_per_gib", of.ksoftirqd_ns_per_gib)
-                }),
-                (per_gib("its cores busy"), &|cell, of| {
-                    cpu(cell, "busy_ns_per_gib", of.busy_ns_per_gib)
-                }),
-                (
-                    column("receives", "calls, or completions", true),
-                    &|_, client| counted(tally(client, receives)),
-                ),
-                (detail(column("bytes", "a receive", true)), bytes),
-                (detail(column("waits", "", true)), &|_, client| {
-                    counted(tally(client, waits))
-                }),
-                (
-                    detail(column("context switches", "", true)),
-                    &|_, client| counted(tally(client, |name| name.ends_with("_switches"))),
-                ),
-                (column("longest stall", "of all", true), stall),
-                (column("peak memory", "resident", true), &|cell, _| {
-                    self.places.entry(cell, Metric::MEMORY)
-                }),
-            ],
-        )
+            .figure(over, |cell| {
+                let client = cell.client.as_ref();
+                let spread = client.and_then(|of| of.figures.get("download_ns"));
+                let words = spread.map(|of| {
+                    let ends = numbers::times(of.min, of.max);
+                    format!("{ends}, {}", numbers::time(of.stdev.median))
+                });
+                Entry::text(words.unwrap_or_else(|| NOTHING.to_owned()))
+            })
+            .figure(RUN.head(), |cell| match self.entry(cell, &RUN) {
+                run if run.value.is_some() => run,
+                _ => self.entry(cell, &ELAPSED),
+            })
+            .shown(self, [PSS])
     }
+
+    fn costs_of_downloads<'f>(&'f self, section: &'f Section<'a>) -> Grid<'f, &'a CellFigures> {
+        let waits = |name: &str| name.ends_with("_calls") && !is_receive(name);
+        let switches = |name: &str| name.ends_with("_switches");
+        self.list(section, true)
+            .shown(self, CPU)
+            .figure(column("receives", "calls, or completions", true), |cell| {
+                tallied(cell, is_receive)
+            })
+            .figure(detail(column("bytes", "a receive", true)), |cell| {
+                let bytes = bytes_each(cell).map(numbers::bytes);
+                Entry::text(bytes.unwrap_or_else(|| NOTHING.to_owned()))
+            })
+            .figure(detail(column("waits", "", true)), move |cell| {
+                tallied(cell, waits)
+            })
+            .figure(detail(column("context switches", "", true)), move |cell| {
+                tallied(cell, switches)
+            })
+            .shown(self, REST)
+    }
+}
+
+/// Bytes of a receive.
+fn bytes_each(cell: &CellFigures) -> Option<f64> {
+    let client = cell.client.as_ref()?;
+    let all = client.counts.bytes as f64 / cell.trials.measured.len().max(1) as f64;
+    let calls = tally(client, is_receive).filter(|calls| calls.median > 0.0);
+    Some(all / calls?.median)
 }
 
 /// The tallies whose names `fits`, together; `None` where there is none.
@@ -232,22 +161,19 @@ fn tally(client: &ClientFigures, fits: impl Fn(&str) -> bool) -> Option<Figure> 
     })
 }
 
+fn tallied(cell: &CellFigures, fits: fn(&str) -> bool) -> Entry {
+    let figure = cell.client.as_ref().and_then(|client| tally(client, fits));
+    let ends = figure.filter(|of| of.blocks > 1);
+    Entry {
+        text: median(figure).map_or_else(|| NOTHING.to_owned(), numbers::rate),
+        below: ends.map_or_else(String::new, |of| numbers::rates(of.low, of.high)),
+        ..Entry::default()
+    }
+}
+
 /// Whether a tally is of receives: calls, or what a ring completed, which has no call of its own.
-fn receives(name: &str) -> bool {
+fn is_receive(name: &str) -> bool {
     name.starts_with("recv") || name.starts_with("read") || name == "completions"
-}
-
-fn counted(figure: Option<Figure>) -> Entry {
-    let text = median(figure).map_or_else(|| NOTHING.to_owned(), numbers::rate);
-    with_ends(Entry::text(text), figure, numbers::rates)
-}
-
-fn over_connections(spread: &SpreadFigure) -> String {
-    format!(
-        "{}, {}",
-        numbers::times(spread.min, spread.max),
-        numbers::time(spread.stdev.median)
-    )
 }
 
 /// Bytes a second in MiB a second.

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use prony_findings::{Case, client, measure};
-use prony_record::{Cell, CoreUse, Plan, ProgramReport, Role, Spread, Trial};
+use prony_record::{Cell, CoreUse, Plan, ProgramLine, ProgramReport, Role, Spread, Trial};
 use prony_stats::{Rate, Time};
 use serde::Serialize;
 
@@ -121,14 +121,9 @@ pub fn of_cell(case: &Case<'_>) -> Option<ClientFigures> {
         let values = runs.iter().filter_map(|(trial, run)| of(trial, run));
         Figure::range(&values.collect::<Vec<_>>())
     };
-    let elapsed: Vec<f64> = runs
-        .iter()
-        .filter_map(|(_, run)| Some(measure::elapsed(run)?.0))
-        .collect();
-    let bytes: Vec<f64> = runs
-        .iter()
-        .filter_map(|(_, run)| Some(client::bytes_per_s(run)?.0))
-        .collect();
+    let each = |of: fn(&ProgramReport) -> Option<f64>| -> Vec<f64> {
+        runs.iter().filter_map(|(_, run)| of(run)).collect()
+    };
     let busy = |trial: &Trial| client::Busy::of(trial, &case.records.plan.cores);
     let (limits, limit) = by_name(runs.iter().filter_map(|(trial, _)| limit(&busy(trial))));
     Some(ClientFigures {
@@ -137,13 +132,13 @@ pub fn of_cell(case: &Case<'_>) -> Option<ClientFigures> {
         network: planned.network.clone(),
         threads: threads(case.cell, planned.threads),
         peer_threads: planned.peer_threads,
-        elapsed_ns: Figure::of::<Time>(&elapsed),
+        elapsed_ns: Figure::of::<Time>(&each(|run| Some(measure::elapsed(run)?.0))),
         wall_ns: over(&|_, run| Some(run.wall_ns as f64)),
         cpu_user_ns: over(&|_, run| Some(client::cpu_per_request(run)?.0.0)),
         cpu_system_ns: over(&|_, run| Some(client::cpu_per_request(run)?.1.0)),
         cpu_ratio: cpu_ratio(case),
         cpu_peer_ns: over(&|trial, _| Some(client::peer_cpu_per_request(trial)?.0)),
-        bytes_per_s: Figure::of::<Rate>(&bytes),
+        bytes_per_s: Figure::of::<Rate>(&each(|run| Some(client::bytes_per_s(run)?.0))),
         download_bytes_per_s: over(&download_bytes_per_s),
         cpu_user_ns_per_gib: over(&|_, run| per_gib(run, own_cpu(run, "user_ns", run.user_ns))),
         cpu_system_ns_per_gib: over(&|_, run| {
@@ -233,18 +228,12 @@ fn counts(case: &Case<'_>, runs: &[(&Trial, &ProgramReport)]) -> Counts {
         }
         let said = client::said(trial);
         add(&mut counts.failed, said.map_or(0, |said| said.failed));
-        add_known(
-            &mut counts.in_flight,
-            at == 0,
-            said.and_then(|said| said.in_flight),
-        );
+        let in_flight = said.and_then(|said| said.in_flight);
+        add_known(&mut counts.in_flight, at == 0, in_flight);
         let peer = trial.client.as_ref().map(|client| &client.peer);
         add_known(&mut counts.by_peer, at == 0, peer.and_then(|p| p.requests));
-        add_known(
-            &mut counts.bytes_by_peer,
-            at == 0,
-            peer.and_then(|p| p.bytes),
-        );
+        let bytes = peer.and_then(|p| p.bytes);
+        add_known(&mut counts.bytes_by_peer, at == 0, bytes);
         if counts.source.is_empty() {
             counts.source = peer.map_or_else(String::new, |peer| peer.source.clone());
         }
@@ -255,14 +244,21 @@ fn counts(case: &Case<'_>, runs: &[(&Trial, &ProgramReport)]) -> Counts {
     counts
 }
 
-fn spreads(runs: &[(&Trial, &ProgramReport)]) -> BTreeMap<String, SpreadFigure> {
-    let mut by_name: BTreeMap<&str, Vec<&Spread>> = BTreeMap::new();
-    for (_, run) in runs {
-        for (name, spread) in measure::line(run).iter().flat_map(|line| &line.figures) {
-            by_name.entry(name).or_default().push(spread);
-        }
+/// What all runs say by names of the client's own.
+fn said_by_name<'a, T>(
+    runs: &[(&'a Trial, &'a ProgramReport)],
+    of: fn(&'a ProgramLine) -> &'a BTreeMap<String, T>,
+) -> impl Iterator<Item = (String, Vec<&'a T>)> {
+    let mut by_name: BTreeMap<String, Vec<&T>> = BTreeMap::new();
+    let lines = runs.iter().filter_map(|(_, run)| measure::line(run));
+    for (name, said) in lines.flat_map(of) {
+        by_name.entry(name.clone()).or_default().push(said);
     }
-    let figure = |(name, spreads): (&str, Vec<&Spread>)| {
+    by_name.into_iter()
+}
+
+fn spreads(runs: &[(&Trial, &ProgramReport)]) -> BTreeMap<String, SpreadFigure> {
+    let figure = |(name, spreads): (String, Vec<&Spread>)| {
         let of = |of: fn(&Spread) -> f64| spreads.iter().map(|s| of(s)).collect::<Vec<_>>();
         let least = of(|s| s.min).into_iter().fold(f64::INFINITY, f64::min);
         let most = of(|s| s.max).into_iter().fold(f64::NEG_INFINITY, f64::max);
@@ -273,21 +269,21 @@ fn spreads(runs: &[(&Trial, &ProgramReport)]) -> BTreeMap<String, SpreadFigure> 
             stdev: Figure::range(&of(|s| s.stdev))?,
             count: spreads.iter().map(|s| s.count).fold(0, u64::saturating_add),
         };
-        Some((name.to_owned(), spread))
+        Some((name, spread))
     };
-    by_name.into_iter().filter_map(figure).collect()
+    said_by_name(runs, |line| &line.figures)
+        .filter_map(figure)
+        .collect()
 }
 
 fn tallies(runs: &[(&Trial, &ProgramReport)]) -> BTreeMap<String, Figure> {
-    let mut by_name: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for (_, run) in runs {
-        for (name, count) in measure::line(run).iter().flat_map(|line| &line.tallies) {
-            by_name.entry(name).or_default().push(*count as f64);
-        }
-    }
-    let figure =
-        |(name, counts): (&str, Vec<f64>)| Some((name.to_owned(), Figure::range(&counts)?));
-    by_name.into_iter().filter_map(figure).collect()
+    let figure = |(name, counts): (String, Vec<&u64>)| {
+        let counts: Vec<f64> = counts.into_iter().map(|count| *count as f64).collect();
+        Some((name, Figure::range(&counts)?))
+    };
+    said_by_name(runs, |line| &line.tallies)
+        .filter_map(figure)
+        .collect()
 }
 
 /// Whether the client says that bytes were thrown away.
@@ -322,7 +318,10 @@ pub fn reference_cell<'a>(plan: &'a Plan, cell: &Cell) -> Option<&'a Cell> {
             && other.workload == cell.workload
             && other.connections == cell.connections
     };
-    let usual = |other: &&Cell| is_usual(plan, &other.settings) && same_threads(other, cell);
+    let usual = |other: &&Cell| {
+        let same_threads = other.settings.get(THREADS) == cell.settings.get(THREADS);
+        is_usual(plan, &other.settings) && same_threads
+    };
     let mut cells = plan.cells.iter().filter(own);
     let found = match &cell.subject == reference {
         true => cells.find(usual),
@@ -331,19 +330,17 @@ pub fn reference_cell<'a>(plan: &'a Plan, cell: &Cell) -> Option<&'a Cell> {
     found.filter(|other| other.id != cell.id)
 }
 
-fn same_threads(one: &Cell, other: &Cell) -> bool {
-    one.settings.get(THREADS) == other.settings.get(THREADS)
+/// CPU time of the client an answer, in user mode and in the kernel.
+pub fn cpu(run: &ProgramReport) -> Option<f64> {
+    let (user, system) = client::cpu_per_request(run)?;
+    Some(user.0 + system.0)
 }
 
 fn cpu_ratio(case: &Case<'_>) -> Option<RatioFigure> {
     let other = reference_cell(case.records.plan, case.cell)?;
     let of = |case: &Case<'_>| -> BTreeMap<u32, f64> {
-        let each = |run: &ProgramReport| {
-            let (user, system) = client::cpu_per_request(run)?;
-            Some(user.0 + system.0)
-        };
         let runs = case.runs();
-        runs.filter_map(|(trial, run)| Some((trial.block, each(run)?)))
+        runs.filter_map(|(trial, run)| Some((trial.block, cpu(run)?)))
             .collect()
     };
     let other = case.records.case(other);

@@ -3,7 +3,7 @@
 //! `figures` has the numbers of a cell, `steps` what one more connection, thread or server thread brings;
 //! `sections` says which cells belong together, `tables` lays a table of rows by clients out; `complete` fills in what a
 //! client says in its own way of what all have; `requests` and
-//! `downloads` make the tables of the two works, `pictures` draws, `words` and `answer` put them into
+//! `downloads` make the tables of the two works, `words` and `answer` put them into
 //! sentences. A document without clients has none of this.
 //!
 //! Not for: the numbers that all kinds of subjects share (rate, ratio, memory), which are in
@@ -12,7 +12,6 @@
 pub mod complete;
 mod downloads;
 pub mod figures;
-mod pictures;
 mod requests;
 mod sections;
 pub mod steps;
@@ -24,11 +23,9 @@ use prony_findings::Code;
 use self::steps::Step;
 use crate::Run;
 use crate::answer::ranking::{BY_RATE, By, RankedQuestion};
-use crate::figures::{CellFigures, measured};
-use crate::lists::most;
+use crate::figures::CellFigures;
 use crate::notes::Notes;
 use crate::part::{self, Part, named};
-use crate::plots::{Picture, Plot};
 use sections::Section;
 pub use sections::sections;
 
@@ -45,23 +42,18 @@ pub fn questions<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<RankedQuesti
         .map(|(title, _)| title);
     let titles: Vec<String> = titles.collect();
     // What is the same in all rows tells none of them from another.
-    let own_parts = |title: &str| {
-        let is_own = |part: &&str| {
-            !titles
-                .iter()
-                .all(|other| other.split(", ").any(|of| of == *part))
-        };
-        title
-            .split(", ")
-            .filter(is_own)
-            .collect::<Vec<_>>()
-            .join(", ")
+    let is_own = |part: &&str| {
+        let has = |title: &String| title.split(", ").any(|other| other == *part);
+        !titles.iter().all(has)
     };
-    let name = |section: &Section<'_>, row: &str| match (several, own_parts(row).as_str()) {
-        (false, "") => row.to_owned(),
-        (false, own) => own.to_owned(),
-        (true, "") => section.title.clone(),
-        (true, own) => format!("{}: {own}", section.title),
+    let name = |section: &Section<'_>, row: &str| {
+        let own: Vec<&str> = row.split(", ").filter(is_own).collect();
+        match (several, own.is_empty()) {
+            (false, true) => row.to_owned(),
+            (false, false) => own.join(", "),
+            (true, true) => section.title.clone(),
+            (true, false) => format!("{}: {}", section.title, own.join(", ")),
+        }
     };
     let of_section = |section: Section<'a>| {
         let by = match section.is_downloads() {
@@ -70,6 +62,7 @@ pub fn questions<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<RankedQuesti
                 path: "client.bytes_per_s.median",
                 figure: |cell| cell.client.as_ref()?.bytes_per_s,
                 show: downloads::mib,
+                is_binary: true,
                 bound: Code::P020,
                 ..BY_RATE
             },
@@ -81,10 +74,7 @@ pub fn questions<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<RankedQuesti
         let question = |(title, cells): (String, Vec<&'a CellFigures>)| RankedQuestion {
             title: name(&section, &title),
             by,
-            subjects: cells
-                .into_iter()
-                .map(|c| (section.label_of(run, c), c))
-                .collect(),
+            subjects: section.named(run, cells),
             without: None,
         };
         section
@@ -94,29 +84,6 @@ pub fn questions<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<RankedQuesti
             .collect::<Vec<_>>()
     };
     sections.into_iter().flat_map(of_section).collect()
-}
-
-/// A picture of the row with the most figures, the first of equals; there is none of latencies.
-pub fn alone(run: &Run, cells: &[CellFigures], plot: Plot) -> Option<Picture> {
-    let notes = Notes::default();
-    let context = Context::of(run, cells, &notes, &[][..]);
-    let sections = sections(run, cells);
-    let rows = sections.iter().flat_map(|section| {
-        let rows = section.pictured().into_iter();
-        rows.map(move |(title, own)| (section, title, own))
-    });
-    let (section, title, own) = most(rows, |(_, _, own)| measured(own))?;
-    let [rate, cpu] = match section.is_downloads() {
-        true => context.pictures_of_downloads(section, &own),
-        false => context.pictures_of_requests(section, &title, &own),
-    };
-    let mut picture = match plot {
-        Plot::Rate => rate,
-        Plot::Cpu => cpu,
-        Plot::Latency => return None,
-    };
-    picture.id = "clients-alone".to_owned();
-    Some(picture)
 }
 
 /// The parts of the document, in order.

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use prony_base::plural;
-use prony_record::{DOWNLOADS, PlannedClient, PlannedWorkload};
+use prony_record::{DOWNLOADS, PlannedClient, PlannedSetting, PlannedWorkload};
 
 use super::figures::OFF;
 use crate::Run;
@@ -47,10 +47,14 @@ pub struct RowKey<'a> {
 pub type ColumnKey<'a> = (&'a str, BTreeMap<String, String>);
 
 impl RowKey<'_> {
-    /// `10 / 1 / 2`: connections, client threads, server threads.
-    pub fn short(&self) -> String {
-        let connections = numbers::count(self.connections.into());
-        format!("{connections} / {} / {}", self.threads, self.peer_threads)
+    /// Connections, client threads and server threads.
+    pub fn numbers(&self) -> [String; 3] {
+        let connections = self.connections.to_string();
+        [
+            connections,
+            self.threads.clone(),
+            self.peer_threads.to_string(),
+        ]
     }
 
     /// `10 connections, 1 client thread, 2 server threads`.
@@ -136,15 +140,12 @@ fn title(run: &Run, asked: &PlannedClient) -> String {
         true => String::new(),
         false => format!(", with {}", asked.args.join(" ")),
     };
-    match asked.work.as_str() {
-        DOWNLOADS if asked.payload_bytes > 0 => format!(
-            "Downloads of {} from {} over {network}{args}",
-            numbers::bytes(asked.payload_bytes as f64),
-            asked.peer
-        ),
-        DOWNLOADS => format!("Downloads from {} over {network}{args}", asked.peer),
-        _ => format!("Requests to {} over {network}{args}", asked.peer),
-    }
+    let what = match (asked.work.as_str(), asked.payload_bytes) {
+        (DOWNLOADS, 0) => "Downloads from".to_owned(),
+        (DOWNLOADS, bytes) => format!("Downloads of {} from", numbers::bytes(bytes as f64)),
+        _ => "Requests to".to_owned(),
+    };
+    format!("{what} {} over {network}{args}", asked.peer)
 }
 
 /// What a heading calls a network.
@@ -161,32 +162,55 @@ impl<'a> Section<'a> {
     /// What a client is called among those of its section: its name, unless there is only one, and its
     /// settings that differ, those left out that are off.
     pub fn label(&self, run: &Run, column: &ColumnKey<'_>) -> String {
-        let mut words = Vec::new();
-        let first = self.columns.first().map(|(subject, _)| *subject);
-        let several = self.columns.iter().any(|c| Some(c.0) != first);
-        for setting in &run.plan.settings {
-            let name = &setting.name;
-            let value = column
-                .1
-                .get(name)
-                .filter(|value| !OFF.contains(&value.as_str()));
-            let differs = distinct(self.cells.iter().map(|c| c.settings.get(name))).len() > 1;
-            words.extend(
-                value
-                    .filter(|_| differs)
-                    .map(|value| format!("{name}={value}")),
-            );
-        }
+        let several = distinct(self.columns.iter().map(|of| of.0)).len() > 1;
+        let differs =
+            |name: &String| distinct(self.cells.iter().map(|c| c.settings.get(name))).len() > 1;
+        let word = |setting: &PlannedSetting| {
+            let (name, value) = column.1.get_key_value(&setting.name)?;
+            let is_told = !OFF.contains(&value.as_str()) && differs(name);
+            is_told.then(|| format!("{name}={value}"))
+        };
+        let mut words: Vec<String> = run.plan.settings.iter().filter_map(word).collect();
         if several || words.is_empty() {
             words.insert(0, figures::name_of(&run.plan, column.0).to_owned());
         }
         words.join(", ")
     }
 
+    /// What a row is called among those of its section.
+    pub fn name_of(&self, row: &RowKey<'_>) -> String {
+        self.with_workload(row, row.words())
+    }
+
+    /// The same in short: `10 / 1 / 2`.
+    pub fn short(&self, row: &RowKey<'_>) -> String {
+        let connections = numbers::count(row.connections.into());
+        let short = format!("{connections} / {} / {}", row.threads, row.peer_threads);
+        self.with_workload(row, short)
+    }
+
+    /// With its workload, where rows cannot be told apart by their numbers.
+    fn with_workload(&self, row: &RowKey<'_>, numbers: String) -> String {
+        let words = distinct(self.rows.iter().map(RowKey::words));
+        match words.len() < self.rows.len() {
+            true => format!("{}: {numbers}", row.workload),
+            false => numbers,
+        }
+    }
+
     /// [`Section::label`] of a cell.
     pub fn label_of(&self, run: &Run, cell: &CellFigures) -> String {
         self.label(run, &column_of(cell))
     }
+
+    /// These cells with their labels.
+    pub fn named(&self, run: &Run, cells: Vec<&'a CellFigures>) -> Vec<(String, &'a CellFigures)> {
+        let named = cells
+            .into_iter()
+            .map(|cell| (self.label_of(run, cell), cell));
+        named.collect()
+    }
+
     /// Whether its work is downloads.
     pub fn is_downloads(&self) -> bool {
         self.asked.work == DOWNLOADS

@@ -30,36 +30,24 @@ pub struct Step {
 }
 
 /// One number that differs between two rows: its name, and both values.
-pub type Change = (&'static str, String, String);
+type Change = (&'static str, (String, String));
 
 /// Pairs of rows that differ in one number: the earlier one, the later one, and the number. Of each
 /// later row the nearest earlier one.
-pub fn pairs(section: &Section<'_>) -> Vec<(usize, usize, Change)> {
-    let rows = &section.rows;
-    let pair = |later: usize| {
-        let earlier = (0..later).rev();
-        let mut found =
-            earlier.filter_map(|at| Some((at, later, change(&rows[at], &rows[later])?)));
-        found.next()
+fn pairs<'s, 'a>(section: &'s Section<'a>) -> Vec<(&'s RowKey<'a>, &'s RowKey<'a>, Change)> {
+    let rows = section.rows.iter().enumerate();
+    let pair = |(at, later): (usize, &'s RowKey<'a>)| {
+        let mut earlier = section.rows[..at].iter().rev();
+        earlier.find_map(|earlier| Some((earlier, later, change(earlier, later)?)))
     };
-    (0..rows.len()).filter_map(pair).collect()
+    rows.filter_map(pair).collect()
 }
 
 fn change(from: &RowKey<'_>, to: &RowKey<'_>) -> Option<Change> {
-    let numbers = [
-        (
-            "connections",
-            from.connections.to_string(),
-            to.connections.to_string(),
-        ),
-        ("client threads", from.threads.clone(), to.threads.clone()),
-        (
-            "server threads",
-            from.peer_threads.to_string(),
-            to.peer_threads.to_string(),
-        ),
-    ];
-    let mut differ = numbers.into_iter().filter(|(_, from, to)| from != to);
+    let numbers = from.numbers().into_iter().zip(to.numbers());
+    let names = ["connections", "client threads", "server threads"];
+    let numbers = names.into_iter().zip(numbers);
+    let mut differ = numbers.filter(|(_, (from, to))| from != to);
     let one = differ.next()?;
     differ.next().is_none().then_some(one)
 }
@@ -67,29 +55,28 @@ fn change(from: &RowKey<'_>, to: &RowKey<'_>) -> Option<Change> {
 /// All steps of the sections on requests.
 pub fn steps(run: &Run, records: &Records<'_>, cells: &[CellFigures]) -> Vec<Step> {
     let mut steps = Vec::new();
-    let case = |id: &str| {
-        let cell = run.plan.cells.iter().find(|cell| cell.id == id);
-        cell.map(|cell| records.case(cell))
+    let case = |cell: &CellFigures| {
+        let planned = run
+            .plan
+            .cells
+            .iter()
+            .find(|planned| planned.id == cell.cell);
+        planned.map(|planned| records.case(planned))
     };
     for section in sections(run, cells).iter().filter(|s| !s.is_downloads()) {
-        for (from, to, (what, fewer, more)) in pairs(section) {
-            for column in &section.columns {
-                let at = |row: usize| section.cell(&section.rows[row], column);
-                let (Some(less), Some(cell)) = (at(from), at(to)) else {
-                    continue;
-                };
-                let (Some(base), Some(own)) = (case(&less.cell), case(&cell.cell)) else {
-                    continue;
-                };
-                steps.extend(ratio::rates(&base, &own).map(|ratio| Step {
+        for (from, to, (what, (fewer, more))) in pairs(section) {
+            let step = |column| {
+                let (less, cell) = (section.cell(from, column)?, section.cell(to, column)?);
+                Some(Step {
                     subject: cell.subject.clone(),
                     cell: cell.cell.clone(),
                     what,
                     from: fewer.clone(),
                     to: more.clone(),
-                    ratio,
-                }));
-            }
+                    ratio: ratio::rates(&case(less)?, &case(cell)?)?,
+                })
+            };
+            steps.extend(section.columns.iter().filter_map(step));
         }
     }
     steps

@@ -9,7 +9,7 @@ use minijinja::context;
 use minijinja::value::Value;
 use prony_record::{Histogram, RequirementOutcome};
 
-use crate::render::{fill, safe, svg, templates};
+use crate::templates::{fill, safe, svg, templates};
 
 pub use series::{LoadColumn, LoadSeries};
 
@@ -60,9 +60,9 @@ pub fn load_page(page: &LoadPage) -> String {
     let required: Vec<Value> = required.collect();
     let style = safe(format!(
         "{}{}{}{}",
+        include_str!("../templates/base.css"),
         include_str!("../templates/page.css"),
         include_str!("../templates/plot.css"),
-        include_str!("../templates/series.css"),
         include_str!("../templates/load.css")
     ));
     fill(

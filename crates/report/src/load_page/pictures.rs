@@ -4,18 +4,11 @@ use super::LoadPage;
 use super::series::{LoadColumn, quantile_of};
 use crate::figure::INFINITE;
 use crate::numbers;
-use crate::plots::{Axis, Data, Picture, short};
+use crate::plots::{Axis, Picture, Plane, Tip};
 
-const WIDTH: f64 = 560.0;
-const LEFT: f64 = 64.0;
-const RIGHT: f64 = 18.0;
-/// Where the axes begin, below the key.
-const TOP: f64 = 30.0;
-const HEIGHT: f64 = 200.0;
-/// Tick labels and the title of the lower axis.
-const AXIS: f64 = 42.0;
+const HEIGHT: f64 = 220.0;
 /// Height of the picture of errors, which is read for when and not for how many.
-const ERRORS_HEIGHT: f64 = 90.0;
+const ERRORS_HEIGHT: f64 = 100.0;
 /// Columns and rows of the heat map at the most.
 const HEAT: (usize, usize) = (60, 26);
 /// Classes of the heat map by the share of the fullest field, faintest first.
@@ -36,6 +29,8 @@ const NINES: [(f64, &str); 6] = [
     (0.9999, "p99.99"),
     (0.99999, "p99.999"),
 ];
+/// Points of that curve.
+const STEPS: u32 = 120;
 
 /// All that there is something to draw of.
 pub fn all(page: &LoadPage) -> Vec<Picture> {
@@ -44,179 +39,86 @@ pub fn all(page: &LoadPage) -> Vec<Picture> {
     if !answered {
         return Vec::new();
     }
-    vec![
+    let pictures = [
         latency(columns),
         rate(columns),
         heat(&page.series.merged(HEAT.0)),
         percentiles(page),
         errors(columns),
-    ]
+    ];
+    let named = pictures
+        .into_iter()
+        .enumerate()
+        .map(|(at, picture)| Picture {
+            id: format!("load-{}", at + 1),
+            ..picture
+        });
+    named.collect()
 }
 
-/// A picture with its lower axis of time.
-fn over_time(id: &str, title: &str, columns: &[LoadColumn], height: f64) -> (Picture, Axis) {
-    let mut picture = Picture::new(title, WIDTH, TOP + height + AXIS);
-    picture.id = format!("load-{id}");
+/// A plane over the time of the load, in nanoseconds.
+fn over_time(title: &str, height: f64, columns: &[LoadColumn], y: Axis) -> Plane {
     let end = columns.last().map_or(1, |last| last.end_ns).max(1) as f64;
-    let (axis, ticks) = Axis::linear(end / 1e9);
+    let x = Axis::from_zero([end].into_iter(), numbers::time);
     // The axis ends where the load does, not at the next tick.
-    let axis = Axis {
-        high: end / 1e9,
-        ..axis
-    }
-    .between(LEFT, WIDTH - RIGHT);
-    let bottom = TOP + height;
-    for tick in ticks.into_iter().filter(|tick| *tick <= axis.high) {
-        let x = axis.x(tick);
-        picture.line((x, TOP), (x, bottom), "grid");
-        let text = short(numbers::time(tick * 1e9));
-        let text = if tick == 0.0 { "0".to_owned() } else { text };
-        picture.text((x, bottom + 16.0), "middle", "tick", text);
-    }
-    let middle = f64::midpoint(LEFT, WIDTH - RIGHT);
-    picture.text(
-        (middle, bottom + 34.0),
-        "middle",
-        "key",
-        "time since the start of the window".to_owned(),
-    );
-    (picture, axis)
+    let x = Axis { high: end, ..x };
+    let x = x.titled("time since the start of the window");
+    Plane::new(title, height, x, y)
 }
 
-/// The axis on the left, with its lines.
-fn upright(
-    picture: &mut Picture,
-    (axis, ticks): (Axis, Vec<f64>),
-    height: f64,
-    show: fn(f64) -> String,
-) -> Axis {
-    let axis = axis.between(TOP + height, TOP);
-    for tick in ticks {
-        let y = axis.x(tick);
-        picture.line((LEFT, y), (WIDTH - RIGHT, y), "grid");
-        picture.text((LEFT - 6.0, y + 4.5), "end", "tick", short(show(tick)));
-    }
-    axis
-}
-
-/// The middle of a column, in seconds.
 fn middle(column: &LoadColumn) -> f64 {
-    f64::midpoint(column.start_ns as f64, column.end_ns as f64) / 1e9
-}
-
-/// A line through points; a single one is a dot. `None` breaks it.
-fn curve(picture: &mut Picture, points: &[Option<(f64, f64)>], class: &'static str) {
-    for (at, pair) in points.windows(2).enumerate() {
-        if let (Some(from), Some(to)) = (pair[0], pair[1]) {
-            picture.line(from, to, class);
-        }
-        let alone = pair[1].is_none() && (at == 0 || points[at - 1].is_none());
-        if let Some(place) = pair[0].filter(|_| alone) {
-            picture.dot(place, ("bead", class), String::new(), Data::default());
-        }
-    }
-    if let [Some(place)] | [.., None, Some(place)] = points {
-        picture.dot(*place, ("bead", class), String::new(), Data::default());
-    }
-}
-
-/// The lowest and the highest finite latency of some.
-fn ends(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
-    let ended = values.filter(|ns| *ns < INFINITE && *ns > 0.0);
-    let low = ended.clone().fold(f64::INFINITY, f64::min);
-    let high = ended.fold(1.0, f64::max);
-    (if low.is_finite() { low } else { 1.0 }, high)
+    f64::midpoint(column.start_ns as f64, column.end_ns as f64)
 }
 
 fn latency(columns: &[LoadColumn]) -> Picture {
-    let (mut picture, x) = over_time("latency", "Latency over time", columns, HEIGHT);
     let of = |q| columns.iter().filter_map(move |column| column.quantile(q));
-    let (low, high) = ends(OVER_TIME.into_iter().flat_map(|(_, q, _)| of(q)));
-    let y = upright(
-        &mut picture,
-        Axis::logarithmic(low, high),
-        HEIGHT,
-        numbers::time,
-    );
-    let mut key = LEFT;
-    let mut said = Vec::new();
-    for (name, q, class) in OVER_TIME.into_iter().rev() {
-        let place = |column: &LoadColumn| {
-            let value = column.quantile(q)?;
-            Some((x.x(middle(column)), y.x(value.min(y.high))))
-        };
-        let points: Vec<_> = columns.iter().map(place).collect();
-        curve(&mut picture, &points, class);
-        if let Some((low, high)) = Some(ends(of(q))).filter(|_| of(q).next().is_some()) {
-            said.push(format!(
-                "{name} {} to {}",
-                numbers::time(low),
-                numbers::time(high)
-            ));
+    let values = OVER_TIME.into_iter().flat_map(|(_, q, _)| of(q));
+    let y = Axis::logarithmic(values, numbers::time);
+    let mut plane = over_time("Latency over time", HEIGHT, columns, y);
+    for (name, q, class) in OVER_TIME {
+        let point = |column: &LoadColumn| Some((middle(column), column.quantile(q)?));
+        let points: Vec<_> = columns.iter().map(point).collect();
+        plane.curve(&points, class);
+        plane.key("line", class, name);
+        let (low, high) = (of(q).reduce(f64::min), of(q).reduce(f64::max));
+        if let (Some(low), Some(high)) = (low, high) {
+            let (low, high) = (numbers::time(low), numbers::time(high));
+            plane.describe(format!("{name} {low} to {high}"));
         }
     }
-    for (name, _, class) in OVER_TIME {
-        picture.line((key, 13.0), (key + 20.0, 13.0), class);
-        picture.text((key + 26.0, 17.5), "start", "key", name.to_owned());
-        key += 72.0;
-    }
-    picture.description = said.join("; ");
-    picture
+    plane.done()
 }
 
 fn rate(columns: &[LoadColumn]) -> Picture {
-    let (mut picture, x) = over_time("rate", "Requests a second over time", columns, HEIGHT);
     let rates = || columns.iter().map(LoadColumn::rate_per_s);
-    let highest = rates().fold(0.0, f64::max);
-    let y = upright(&mut picture, Axis::linear(highest), HEIGHT, numbers::rate);
-    let place = |column: &LoadColumn| Some((x.x(middle(column)), y.x(column.rate_per_s())));
-    let points: Vec<_> = columns.iter().map(place).collect();
-    curve(&mut picture, &points, "s0");
-    let least = rates().fold(f64::INFINITY, f64::min);
-    picture.description = format!(
-        "{} to {} a second",
-        numbers::rate(least),
-        numbers::rate(highest)
-    );
-    picture
+    let y = Axis::from_zero(rates(), numbers::rate);
+    let mut plane = over_time("Requests a second over time", HEIGHT, columns, y);
+    let points = columns.iter().map(|of| Some((middle(of), of.rate_per_s())));
+    plane.curve(&points.collect::<Vec<_>>(), "s0");
+    let least = numbers::rate(rates().fold(f64::INFINITY, f64::min));
+    let most = numbers::rate(rates().fold(0.0, f64::max));
+    plane.describe(format!("{least} to {most} a second"));
+    plane.done()
 }
 
 fn errors(columns: &[LoadColumn]) -> Picture {
+    let mut y = Axis::from_zero(columns.iter().map(|of| of.errors as f64), numbers::rate);
     let all: u64 = columns.iter().map(|column| column.errors).sum();
-    let (mut picture, x) = over_time("errors", "Errors over time", columns, ERRORS_HEIGHT);
-    picture.description = format!("{} in all", numbers::counted(all, "error"));
+    // Of a few errors there are no halves, and of none no number.
+    y.ticks
+        .retain(|(errors, _)| errors.fract() == 0.0 && all > 0);
+    let mut plane = over_time("Errors over time", ERRORS_HEIGHT, columns, y);
+    plane.describe(format!("{} in all", numbers::counted(all, "error")));
     if all == 0 {
-        let place = (
-            f64::midpoint(LEFT, WIDTH - RIGHT),
-            TOP + ERRORS_HEIGHT / 2.0,
-        );
-        picture.text(place, "middle", "absent", "none".to_owned());
-        return picture;
+        plane.absent("none");
     }
-    let highest = columns
-        .iter()
-        .map(|column| column.errors)
-        .max()
-        .unwrap_or(1);
-    let (axis, mut ticks) = Axis::linear(highest as f64);
-    // Of a few errors there are no halves, and in a low picture no room for more than three lines.
-    ticks.retain(|tick| tick.fract() == 0.0 && (*tick == 0.0 || *tick * 2.0 >= axis.high));
-    let y = upright(&mut picture, (axis, ticks), ERRORS_HEIGHT, numbers::rate);
     for column in columns.iter().filter(|column| column.errors > 0) {
-        let (from, to) = (
-            x.x(column.start_ns as f64 / 1e9),
-            x.x(column.end_ns as f64 / 1e9),
-        );
-        let top = y.x(column.errors as f64);
-        let tip = format!(
-            "{} from {}",
-            numbers::counted(column.errors, "error"),
-            numbers::time(column.start_ns as f64)
-        );
-        let size = ((to - from - 0.5).max(1.0), TOP + ERRORS_HEIGHT - top);
-        picture.bar_of((from, top), size, "generator", tip, Data::default());
+        let (from, to) = (column.start_ns as f64, column.end_ns as f64);
+        let errors = numbers::counted(column.errors, "error");
+        let tip = Tip::words(format!("{errors} from {}", numbers::time(from)));
+        plane.bar((from, 0.0), (to, column.errors as f64), "generator", tip);
     }
-    picture
+    plane.done()
 }
 
 /// How far along the axis of nines a quantile stands.
@@ -225,127 +127,71 @@ fn nines(q: f64) -> f64 {
 }
 
 fn percentiles(page: &LoadPage) -> Picture {
-    let mut picture = Picture::new("Latency by percentile", WIDTH, TOP + HEIGHT + AXIS);
-    "load-percentiles".clone_into(&mut picture.id);
     let total = page.histogram.total() + page.infinite;
     // A percentile that rests on fewer than ten requests is not drawn.
     let last = nines(1.0 - (10.0 / total.max(20) as f64).min(0.5)).clamp(1.0, 5.0);
-    let x = Axis {
-        low: 0.0,
-        high: last,
-        logarithmic: false,
-        from: LEFT,
-        to: WIDTH - RIGHT,
-    };
     let at = |q: f64| quantile_of(&page.histogram, page.infinite, q);
-    let steps = 120;
-    let quantiles =
-        (0..=steps).map(|step| 1.0 - libm::pow(10.0, -last * f64::from(step) / f64::from(steps)));
-    let values: Vec<(f64, f64)> = quantiles.filter_map(|q| Some((q, at(q)?))).collect();
-    let (low, high) = ends(values.iter().map(|of| of.1));
-    let y = upright(
-        &mut picture,
-        Axis::logarithmic(low, high),
-        HEIGHT,
-        numbers::time,
-    );
     let shown = NINES.into_iter().filter(|(q, _)| nines(*q) <= last + 1e-9);
-    let more = [(0.5, "p50")].into_iter();
-    let mut said = Vec::new();
-    for (q, name) in more.chain(shown) {
-        let place = x.x(nines(q));
-        picture.line((place, TOP), (place, TOP + HEIGHT), "grid");
-        picture.text(
-            (place, TOP + HEIGHT + 16.0),
-            "middle",
-            "tick",
-            name.to_owned(),
-        );
-        if let Some(value) = at(q).filter(|_| q > 0.0) {
-            said.push(format!("{name} {}", numbers::time(value)));
+    let shown: Vec<(f64, &str)> = [(0.5, "p50")].into_iter().chain(shown).collect();
+    let x = Axis {
+        title: "percentile; each step to the right is a tenth of the requests".to_owned(),
+        high: last,
+        ticks: shown
+            .iter()
+            .map(|(q, name)| (nines(*q), (*name).to_owned()))
+            .collect(),
+        ..Axis::default()
+    };
+    let steps = (0..=STEPS).map(|step| last * f64::from(step) / f64::from(STEPS));
+    let points = steps.filter_map(|x| Some((x, at(1.0 - libm::pow(10.0, -x))?)));
+    let points: Vec<(f64, f64)> = points.collect();
+    let y = Axis::logarithmic(points.iter().map(|point| point.1), numbers::time);
+    let mut plane = Plane::new("Latency by percentile", HEIGHT, x, y);
+    let ended = points.into_iter().filter(|(_, ns)| *ns < INFINITE);
+    plane.curve(&ended.map(Some).collect::<Vec<_>>(), "s0");
+    for (q, name) in shown.into_iter().filter(|(q, _)| *q > 0.0) {
+        if let Some(ns) = at(q) {
+            plane.describe(format!("{name} {}", numbers::time(ns)));
         }
     }
-    let title = "percentile; each step to the right is a tenth of the requests";
-    let middle = f64::midpoint(LEFT, WIDTH - RIGHT);
-    picture.text(
-        (middle, TOP + HEIGHT + 34.0),
-        "middle",
-        "key",
-        title.to_owned(),
-    );
-    let points = values
-        .iter()
-        .map(|(q, ns)| (*ns < INFINITE).then(|| (x.x(nines(*q)), y.x(*ns))));
-    curve(&mut picture, &points.collect::<Vec<_>>(), "s0");
-    picture.description = said.join("; ");
-    picture
+    plane.done()
 }
 
 fn heat(columns: &[LoadColumn]) -> Picture {
-    let (mut picture, x) = over_time("heat", "Heat map of latency over time", columns, HEIGHT);
-    let values = columns
-        .iter()
-        .flat_map(|of| of.latency.counts.iter().map(|pair| pair.0 as f64));
-    let (low, high) = ends(values);
-    let y = upright(
-        &mut picture,
-        Axis::logarithmic(low, high),
-        HEIGHT,
-        numbers::time,
-    );
-    let rows = HEAT.1 as f64;
-    let row = |ns: f64| (((y.from - y.x(ns)) / HEIGHT * rows) as usize).min(HEAT.1 - 1);
+    let values = || columns.iter().flat_map(|of| &of.latency.counts);
+    let y = Axis::logarithmic(values().map(|(ns, _)| *ns as f64), numbers::time);
     // Counts a second, so that a column that is cut short is as dark as its neighbours.
-    let fields: Vec<[f64; HEAT.1]> = columns
-        .iter()
-        .map(|column| {
-            let mut fields = [0.0; HEAT.1];
-            let seconds = column.length_ns().max(1) as f64 / 1e9;
-            for &(ns, count) in &column.latency.counts {
-                fields[row(ns as f64)] += count as f64 / seconds;
-            }
-            fields
-        })
-        .collect();
+    let fields = columns.iter().map(|column| {
+        let mut fields = [0.0; HEAT.1];
+        let seconds = column.length_ns().max(1) as f64 / 1e9;
+        for &(ns, count) in &column.latency.counts {
+            fields[y.bin(ns as f64, HEAT.1)] += count as f64 / seconds;
+        }
+        fields
+    });
+    let fields: Vec<[f64; HEAT.1]> = fields.collect();
     let fullest = fields.iter().flatten().copied().fold(0.0, f64::max);
-    let step = HEIGHT / rows;
+    let mut plane = over_time("Heat map of latency over time", HEIGHT, columns, y);
     for (column, fields) in columns.iter().zip(&fields) {
-        let (from, to) = (
-            x.x(column.start_ns as f64 / 1e9),
-            x.x(column.end_ns as f64 / 1e9),
-        );
+        let (from, to) = (column.start_ns as f64, column.end_ns as f64);
         for (row, count) in fields.iter().enumerate().filter(|(_, count)| **count > 0.0) {
-            let top = y.from - step * (row + 1) as f64;
-            let tip = format!(
-                "{}/s at {}",
-                numbers::rate(*count),
-                numbers::time(column.start_ns as f64)
-            );
-            let size = ((to - from).max(1.0), step);
-            picture.bar_of(
-                (from, top),
-                size,
-                shade(*count, fullest),
-                tip,
-                Data::default(),
-            );
+            let (low, high) = plane.y.ends_of_bin(row, HEAT.1);
+            let (rate, time) = (numbers::rate(*count), numbers::time(from));
+            let tip = Tip::words(format!("{rate}/s at {time}"));
+            plane.bar((from, low), (to, high), shade(*count, fullest), tip);
         }
     }
-    picture.description = format!("from {} to {}", numbers::time(low), numbers::time(high));
-    let mut key = LEFT;
-    for class in SHADES {
-        picture.bar_of(
-            (key, 7.0),
-            (14.0, 12.0),
-            class,
-            String::new(),
-            Data::default(),
-        );
-        key += 14.0;
-    }
-    let text = format!("1/s to {}/s, logarithmic", numbers::rate(fullest));
-    picture.text((key + 8.0, 17.5), "start", "key", text);
-    picture
+    let shortest = values().map(|(ns, _)| *ns).min().unwrap_or(0);
+    let longest = values().map(|(ns, _)| *ns).max().unwrap_or(0);
+    let [shortest, longest] = [shortest, longest].map(|ns| numbers::time(ns as f64));
+    plane.describe(format!("from {shortest} to {longest}"));
+    let [others @ .., last] = SHADES;
+    others
+        .into_iter()
+        .for_each(|class| plane.key("square", class, ""));
+    let words = format!("1/s to {}/s, logarithmic", numbers::rate(fullest));
+    plane.key("square", last, &words);
+    plane.done()
 }
 
 /// By the logarithm, so that a few slow requests among thousands of fast ones are seen.

@@ -1,9 +1,9 @@
 //! A load over its time, in columns of equal length.
 
-use std::collections::BTreeMap;
-
 use prony_record::{Histogram, NEVER};
 use prony_stats::quantile;
+
+use crate::figure::merged;
 
 /// Columns that are kept at the most; with one more, each two become one.
 const COLUMNS_MAX: usize = 240;
@@ -48,7 +48,7 @@ impl LoadColumn {
         self.completed += other.completed;
         self.errors += other.errors;
         self.infinite += other.infinite;
-        self.latency.counts = together([&self.latency, &other.latency]);
+        self.latency = merged([&self.latency, &other.latency].into_iter());
     }
 }
 
@@ -64,14 +64,6 @@ pub fn quantile_of(histogram: &Histogram, infinite: u64, q: f64) -> Option<f64> 
         true => quantile(histogram, share.min(1.0)).map(|at| at.0 as f64),
         false => Some(NEVER as f64),
     }
-}
-
-fn together<'a>(all: impl IntoIterator<Item = &'a Histogram>) -> Vec<(u64, u64)> {
-    let mut sum = BTreeMap::new();
-    for &(value, count) in all.into_iter().flat_map(|of| &of.counts) {
-        *sum.entry(value).or_insert(0) += count;
-    }
-    sum.into_iter().collect()
 }
 
 /// All columns.
@@ -113,10 +105,7 @@ impl LoadSeries {
 
     /// All latencies.
     pub fn together(&self) -> Histogram {
-        Histogram {
-            counts: together(self.columns.iter().map(|column| &column.latency)),
-            ..Histogram::default()
-        }
+        merged(self.columns.iter().map(|column| &column.latency))
     }
 }
 

@@ -25,27 +25,31 @@ pub struct Session<'a> {
     pub figure: f64,
 }
 
-/// The sessions in `entries`, in their order, that are of the same thing as `cell` of an entry of `environment`: the same request,
-/// settings, blocks, windows and cores, on the same machine and kernel.
-pub fn sessions<'a>(
-    entries: impl IntoIterator<Item = &'a Entry>,
-    environment: &str,
-    cell: &CellEntry,
-    value: Value,
-) -> Vec<Session<'a>> {
-    let session = |entry: &'a Entry| {
-        let cell = entry.cells().find(|own| own.series == cell.series)?;
+impl<'a> Session<'a> {
+    /// That of a cell; `None` where it lacks the figure.
+    pub fn of(entry: &'a Entry, cell: &'a CellEntry, value: Value) -> Option<Session<'a>> {
         let figure = value(cell)?;
         Some(Session {
             entry,
             cell,
             figure,
         })
+    }
+}
+
+/// The sessions in `entries`, in their order, that are of the same thing as `cell` of an entry of `environment`: the same request,
+/// settings, blocks, windows and cores, on the same machine and kernel.
+pub fn sessions<'a>(
+    entries: &[&'a Entry],
+    environment: &str,
+    cell: &CellEntry,
+    value: Value,
+) -> Vec<Session<'a>> {
+    let session = |entry: &&'a Entry| {
+        let own = entry.cells().find(|own| own.series == cell.series)?;
+        Session::of(entry, own, value).filter(|_| entry.environment == environment)
     };
-    let here = entries
-        .into_iter()
-        .filter(|entry| entry.environment == environment);
-    here.filter_map(session).collect()
+    entries.iter().filter_map(session).collect()
 }
 
 /// Sessions by their states.
@@ -66,25 +70,24 @@ impl Sides {
     /// stand for it. Where nothing tells the two states apart, others of that state belong to neither.
     pub fn of(baseline: Session<'_>, own: Session<'_>, sessions: &[Session<'_>]) -> Sides {
         let is_same = baseline.cell.state == own.cell.state;
-        let is_baseline = |session: &Session<'_>| match is_same {
+        let is_baseline = |session: &&Session<'_>| match is_same {
             true => session.entry.id == baseline.entry.id,
             false => session.cell.state == baseline.cell.state,
         };
-        let mut sides = Sides::default();
-        let mut states: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+        let (mut sides, mut others) = (Sides::default(), BTreeMap::<&str, Vec<f64>>::new());
         for session in sessions {
-            if is_baseline(session) {
-                sides.earlier.push(session.figure);
-                sides.beside.push(session.entry.id.clone());
-            } else if !is_same && session.cell.state == own.cell.state {
-                sides.later.push(session.figure);
-            } else {
-                let state = states.entry(&session.cell.state).or_default();
-                state.push(session.figure);
-            }
+            let is_own = !is_same && session.cell.state == own.cell.state;
+            let side = match (is_baseline(&session), is_own) {
+                (true, _) => &mut sides.earlier,
+                (_, true) => &mut sides.later,
+                _ => others.entry(&session.cell.state).or_default(),
+            };
+            side.push(session.figure);
         }
         sides.later.push(own.figure);
-        sides.others = states.into_values().collect();
+        sides.others = others.into_values().collect();
+        let beside = sessions.iter().filter(is_baseline);
+        sides.beside = beside.map(|session| session.entry.id.clone()).collect();
         sides
     }
 

@@ -2,8 +2,11 @@
 //!
 //! Not for: what figures did (`history`).
 
-use super::entry::{Entry, digits};
+use prony_record::Fact;
+
+use super::entry::{Commit, Entry, digits};
 use crate::escape::{clean, markdown, markdown_code};
+use crate::lists::distinct;
 use crate::markdown::filled;
 
 /// Commits up to that of an entry that it keeps.
@@ -11,85 +14,53 @@ pub const COMMITS_KEPT: usize = 50;
 /// Commits of an entry that its table has.
 const COMMITS_MAX: usize = 12;
 
-/// What changed from one entry to the next.
-#[derive(Debug, Default)]
-pub struct Changed {
-    /// Commits with the first lines of their messages, newest first. Where it is not known what lies between, that of the entry alone.
-    commits: Vec<[String; 2]>,
-    /// Conditions with what they were (empty: they were not there) and what they are.
-    conditions: Vec<[String; 3]>,
-    is_first: bool,
+/// What changed, in a few words: the newest commit, or else the conditions.
+pub fn words(before: Option<&Entry>, entry: &Entry) -> String {
+    let conditions = conditions(before, entry).into_iter();
+    let conditions: Vec<String> = conditions.map(|[name, ..]| name).collect();
+    match &commits(before, entry)[..] {
+        [] if before.is_none() => "no git".to_owned(),
+        [] if conditions.is_empty() => "nothing".to_owned(),
+        [] => clean(&conditions.join(", ")),
+        [[_, subject]] => clean(subject),
+        all @ [[_, subject], ..] => format!("{} ({})", clean(subject), more(all.len(), 1)),
+    }
 }
 
-impl Changed {
-    /// What `entry` differs in from the one `before` it.
-    pub fn of(before: Option<&Entry>, entry: &Entry) -> Changed {
-        let old = before.map_or_else(Vec::new, conditions);
-        let now = conditions(entry);
-        let value = |of: &[(String, String)], name: &str| {
-            let found = of.iter().find(|(own, _)| own == name);
-            found.map_or_else(String::new, |(_, value)| value.clone())
-        };
-        let added = now
-            .iter()
-            .map(|(name, new)| [name.clone(), value(&old, name), new.clone()]);
-        let gone = old.iter().filter(|(name, _)| value(&now, name).is_empty());
-        let gone = gone.map(|(name, was)| [name.clone(), was.clone(), String::new()]);
-        Changed {
-            commits: commits(before, entry),
-            conditions: added.chain(gone).filter(|[_, was, is]| was != is).collect(),
-            is_first: before.is_none(),
-        }
-    }
+/// How many commits there are beside those shown.
+fn more(all: usize, shown: usize) -> String {
+    let least = if all < COMMITS_KEPT { "" } else { "at least " };
+    format!("and {least}{} more", all - shown)
+}
 
-    /// In a few words: the newest commit, or else the conditions.
-    pub fn words(&self) -> String {
-        let names: Vec<&str> = self.conditions.iter().map(|[name, ..]| &**name).collect();
-        match (self.commits.as_slice(), names.as_slice()) {
-            ([], _) if self.is_first => "no git".to_owned(),
-            ([], []) => "nothing".to_owned(),
-            ([], names) => clean(&names.join(", ")),
-            ([[_, subject]], _) => clean(subject),
-            ([[_, subject], ..], _) => format!("{} ({})", clean(subject), self.more(1)),
-        }
+/// What changed, as tables.
+pub fn tables(before: Option<&Entry>, entry: &Entry) -> String {
+    let mut commits = commits(before, entry);
+    if commits.len() > COMMITS_MAX {
+        let rest = more(commits.len(), COMMITS_MAX);
+        commits.truncate(COMMITS_MAX);
+        commits.push([String::new(), rest]);
     }
-
-    /// How many commits there are beside so many.
-    fn more(&self, shown: usize) -> String {
-        let all = self.commits.len();
-        let least = if all < COMMITS_KEPT { "" } else { "at least " };
-        format!("and {least}{} more", all - shown)
-    }
-
-    /// As tables.
-    pub fn tables(&self) -> String {
-        let mut text = match (self.is_first, self.commits.len() + self.conditions.len()) {
-            (true, _) => "**What was measured:**\n".to_owned(),
-            (false, 0) => return "**What changed:** nothing.\n".to_owned(),
-            (false, _) => "**What changed:**\n".to_owned(),
-        };
-        let commit = |[commit, subject]: &[String; 2]| {
-            let commit = match commit.as_str() {
-                "" => String::new(),
-                commit => markdown_code(digits(commit)),
-            };
-            vec![commit, markdown(subject)]
-        };
-        let shown = self.commits.iter().take(COMMITS_MAX).map(commit);
-        let more = self.commits.len() > COMMITS_MAX;
-        let more = more.then(|| vec![String::new(), self.more(COMMITS_MAX)]);
-        let commits: Vec<Vec<String>> = shown.chain(more).collect();
-        let head = ["commit", "what it changes"];
-        text.push_str(&block(&filled(&head, 0..0, &commits)));
-        let row = |of: &[String; 3]| of.iter().map(|text| markdown(text)).collect();
-        let conditions: Vec<Vec<String>> = self.conditions.iter().map(row).collect();
-        let table = filled(&["condition", "before", "now"], 0..0, &conditions);
+    let commit =
+        |[commit, subject]: [String; 2]| [markdown_code(digits(&commit)), markdown(&subject)];
+    let commits = filled(
+        ["commit", "what it changes"],
+        0..0,
+        commits.into_iter().map(commit),
+    );
+    let conditions = conditions(before, entry).into_iter();
+    let conditions = conditions.map(|of| of.map(|text| markdown(&text)));
+    let conditions = filled(["condition", "before", "now"], 0..0, conditions);
+    let commits = block(&commits);
+    match before {
         // All of them are many, and later entries do not repeat them.
-        text.push_str(&match self.is_first {
-            true => format!("\n<details><summary>Conditions</summary>\n\n{table}\n\n</details>\n"),
-            false => block(&table),
-        });
-        text
+        None => format!(
+            "**What was measured:**\n{commits}\n<details><summary>Conditions</summary>\n\n{conditions}\n\n</details>\n"
+        ),
+        Some(_) if commits.is_empty() && conditions.is_empty() => {
+            "**What changed:** nothing.\n".to_owned()
+        }
+        Some(_) => format!("**What changed:**\n{commits}{}", block(&conditions)),
     }
 }
 
@@ -101,47 +72,51 @@ pub fn block(table: &str) -> String {
     }
 }
 
-/// How and where an entry was measured, and what.
-fn conditions(entry: &Entry) -> Vec<(String, String)> {
-    let prony = ("Prony".to_owned(), entry.prony.clone());
-    let pairs = [&entry.subjects, &entry.settings, &entry.machine];
-    let pairs = pairs.into_iter().flatten();
-    let pairs = pairs.map(|pair| (pair.name.clone(), pair.value.clone()));
-    std::iter::once(prony).chain(pairs).collect()
+/// How and where an entry was measured otherwise than the one before it: what, as it was (empty: it was not there), and as it is.
+fn conditions(before: Option<&Entry>, entry: &Entry) -> Vec<[String; 3]> {
+    let old = before.map_or_else(Vec::new, Entry::conditions);
+    let new = entry.conditions();
+    let value = |of: &[Fact], name: &str| {
+        let found = of.iter().find(|fact| fact.name == name);
+        found.map_or_else(String::new, |fact| fact.value.clone())
+    };
+    let names = distinct(new.iter().chain(&old).map(|fact| &fact.name));
+    let row = |name: &String| [name.clone(), value(&old, name), value(&new, name)];
+    let rows = names.into_iter().map(row);
+    rows.filter(|[_, was, is]| was != is).collect()
 }
 
-/// The commits of `entry` that the one `before` it did not have, and what was not committed.
+/// The commits of `entry` that the one `before` it did not have, newest first, and what was not committed. Where it is not known what
+/// lies between, that of the entry alone.
 fn commits(before: Option<&Entry>, entry: &Entry) -> Vec<[String; 2]> {
-    let uncommitted = |entry: &Entry| match (&entry.revised, &entry.code) {
-        (None, Some(code)) => code.changes_sha256.clone(),
-        _ => String::new(),
-    };
-    let changes = uncommitted(entry);
-    let is_new = !changes.is_empty() && before.map(uncommitted).as_ref() != Some(&changes);
-    let words = format!("changes that are not committed ({})", digits(&changes));
-    let changes = is_new.then_some([String::new(), words]);
-    let own = entry.commit();
-    if own.is_empty() || before.is_some_and(|before| before.commit() == own) {
-        return changes.into_iter().collect();
+    let [own, words, changes] = entry.measured_commit();
+    let [own_before, _, changes_before] = before.map_or([""; 3], Entry::measured_commit);
+    let mut new = Vec::new();
+    if !own.is_empty() && own != own_before {
+        let row = |of: &Commit| [of.commit.clone(), of.subject.clone()];
+        new.extend(between(before, entry).map(row));
+        if new.is_empty() {
+            let kept = entry.commits.iter().find(|of| of.commit == own);
+            new.push([own, kept.map_or(words, |of| &of.subject)].map(str::to_owned));
+        }
     }
-    let is_known = |commit: &str| {
-        before.is_none_or(|before| {
-            before.commit() == commit || before.commits.iter().any(|of| of.commit == commit)
-        })
-    };
-    let kept = entry.commits.iter().filter(|of| !is_known(&of.commit));
-    let kept = kept.map(|of| [of.commit.clone(), of.subject.clone()]);
-    let mut new: Vec<[String; 2]> = kept.collect();
-    if new.is_empty() {
-        // Older than what was kept, or of before commits were.
-        let of_entry = entry.commits.iter().find(|of| of.commit == own);
-        let of_code = entry.code.as_ref().filter(|code| code.commit == own);
-        let subject = of_entry.map(|of| &of.subject);
-        let subject = subject.or(of_code.map(|code| &code.subject));
-        let named = entry.revised.as_ref().map(|revised| &revised.revision);
-        let subject = subject.or(named).cloned().unwrap_or_default();
-        new.push([own.to_owned(), subject]);
+    if !changes.is_empty() && changes != changes_before {
+        let words = format!("changes that are not committed ({})", digits(changes));
+        new.push([String::new(), words]);
     }
-    new.extend(changes);
     new
+}
+
+/// The commits that `entry` kept, without those that the one `before` it had.
+fn between<'a>(before: Option<&Entry>, entry: &'a Entry) -> impl Iterator<Item = &'a Commit> {
+    let all = entry.commits.iter();
+    let [own, ..] = before.map_or([""; 3], Entry::measured_commit);
+    let kept = before.map_or(&[][..], |before| &before.commits);
+    let count = match before {
+        // Kept before entries had commits, it had all that are older than its own.
+        Some(_) if kept.is_empty() => all.clone().position(|of| of.commit == own).unwrap_or(0),
+        _ => all.len(),
+    };
+    all.take(count)
+        .filter(move |of| of.commit != own && !kept.contains(of))
 }

@@ -4,16 +4,20 @@
 
 use std::collections::BTreeMap;
 
+use prony_base::counted;
 use prony_findings::{Case, Code, Records};
-use prony_record::{CodeState, Environment, Plan, PlannedSource, PlannedSubject, Source, Trial};
+use prony_record::{
+    CodeState, Environment, Fact, Plan, PlannedSource, PlannedSubject, PlannedWorkload, Source,
+};
 use prony_stats::quantile;
 use serde::{Deserialize, Serialize};
 
+use super::document::is_plain;
 use crate::Run;
 use crate::figure::merged;
 use crate::figures::CellFigures;
 use crate::lists::distinct;
-use crate::notes::Note;
+use crate::notes::{Note, SeenCell};
 use crate::numbers;
 use crate::part::median;
 use crate::sent::sent;
@@ -26,6 +30,10 @@ pub const ENTRY_SCHEMA: u32 = 2;
 const PERCENTS: [f64; 8] = [10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9];
 /// Digits of a commit and of a digest that are shown.
 const DIGITS: usize = 12;
+/// Facts of the machine that an entry keeps, beside the cores. What a queue of connections may hold belongs to those of one that
+/// overflows.
+const MACHINE: &str = "processor/processors/memory/kernel/distribution/virtualisation/trials are held apart by/\
+                       net.core.somaxconn/net.ipv4.tcp_max_syn_backlog";
 /// What the kernel counted of connections that were not let in, and its name in a log.
 const COUNTERS: [(&str, &str); 7] = [
     ("TcpExtListenOverflows", "listen overflows"),
@@ -36,16 +44,6 @@ const COUNTERS: [(&str, &str); 7] = [
     ("TcpEstabResets", "connections reset"),
     ("TcpRetransSegs", "segments sent again"),
 ];
-
-/// A name and its value.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Pair {
-    /// What it is.
-    pub name: String,
-    /// What it is like.
-    pub value: String,
-}
 
 /// One run, as a log keeps it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -76,18 +74,18 @@ pub struct Entry {
     pub unfinished: bool,
     /// State of the code around the experiment.
     pub code: Option<CodeState>,
-    /// The commits up to that of [`Entry::commit`], newest first, as far as they were kept.
+    /// The commits up to that of [`Entry::measured_commit`], newest first, as far as they were kept.
     pub commits: Vec<Commit>,
     /// The subject that was measured as it was at another revision of this code, where there is one; of several the newest.
     pub revised: Option<Revised>,
     /// Version of Prony and its commit.
     pub prony: String,
     /// The subjects and the line that each printed of its version.
-    pub subjects: Vec<Pair>,
+    pub subjects: Vec<Fact>,
     /// How it was measured.
-    pub settings: Vec<Pair>,
+    pub settings: Vec<Fact>,
     /// The machine, for a reader.
-    pub machine: Vec<Pair>,
+    pub machine: Vec<Fact>,
     /// Machine and kernel: entries with another are never compared.
     pub environment: String,
     /// The words that repeat it.
@@ -220,16 +218,14 @@ impl Entry {
         let computed = view::compute(run);
         let environment = &run.environment;
         let records = Records::new(&run.plan, &run.trials);
-        let commit = match environment.prony_commit.as_str() {
-            "" => String::new(),
-            commit => format!(" ({commit})"),
-        };
+        let mut facts = computed.view.environment.iter();
+        let prony = facts.find(|fact| fact.name == "prony");
+        let not_run = computed.not_run.iter();
+        let not_run = not_run.map(|not| (not.what.clone(), not.reason.clone(), not.remedy.clone()));
         let planned: usize = run.plan.order.iter().map(Vec::len).sum();
         let done = run.plan.cells.iter();
         let done: usize = done.map(|cell| records.trials(&cell.id).len()).sum();
-        let not_run = computed.view.not_run.iter();
-        let not_run = not_run.map(|not| (not.what.clone(), not.reason.clone(), not.remedy.clone()));
-        let failed = |cell: &CellFigures| !cell.trials.failed.is_empty();
+        let has_failed = |cell: &CellFigures| !cell.trials.failed.is_empty();
         Entry {
             schema: ENTRY_SCHEMA,
             id: id(environment.started_unix_ms, name),
@@ -239,15 +235,15 @@ impl Entry {
             question: run.plan.question.0.clone(),
             answer: computed.view.answer.sentences().cloned().collect(),
             verdict: verdict_word(computed.view.verdict).to_owned(),
-            unfinished: done < planned && !computed.cells.iter().any(failed),
+            unfinished: done < planned && !computed.cells.iter().any(has_failed),
             code: environment.code.clone(),
             revised: revised(&run.plan),
-            prony: format!("{}{commit}", environment.prony_version),
+            prony: prony.map_or_else(String::new, |fact| fact.value.clone()),
             subjects: subjects(&run.plan),
             settings: settings(&run.plan),
             machine: machine(&computed.view),
             environment: place(environment),
-            command: crate::sections::repeat(run).command,
+            command: crate::sections::command(&run.plan),
             sections: sections(run, &records, &computed),
             findings: found(&computed),
             not_run: not_run.collect(),
@@ -262,11 +258,23 @@ impl Entry {
         revised.map_or(self.started_unix_ms, |revised| revised.committed_unix_ms)
     }
 
-    /// The commit that its figures are of: of the revision that was measured, or else of the code around the experiment.
-    pub fn commit(&self) -> &str {
-        let of_code = self.code.as_ref().map(|code| &*code.commit);
-        let of_revision = self.revised.as_ref().map(|revised| &*revised.commit);
-        of_revision.or(of_code).unwrap_or_default()
+    /// The commit that its figures are of: of the revision that was measured, or else of the code around the experiment; what tells of it
+    /// in words, and the digest of what was not committed. Each is empty where it is not known.
+    pub fn measured_commit(&self) -> [&str; 3] {
+        match (&self.revised, &self.code) {
+            (Some(revised), _) => [&revised.commit, &revised.revision, ""],
+            (None, Some(code)) => [&code.commit, &code.subject, &code.changes_sha256],
+            (None, None) => [""; 3],
+        }
+    }
+
+    /// How and where it was measured, and what.
+    pub fn conditions(&self) -> Vec<Fact> {
+        let prony = pair("Prony", &self.prony);
+        let not_run: Vec<&str> = self.not_run.iter().map(|(what, ..)| &**what).collect();
+        let not_run = pair("what was not run", &not_run.join(", "));
+        let (first, last) = (&[prony][..], &[not_run][..]);
+        [first, &self.subjects, &self.settings, &self.machine, last].concat()
     }
 
     /// Every cell of every workload.
@@ -275,14 +283,21 @@ impl Entry {
     }
 }
 
+impl CellEntry {
+    /// `nginx, 10 connections`
+    pub fn place(&self) -> String {
+        match self.connections {
+            0 => self.label.clone(),
+            connections => format!("{}, {}", self.label, counted(connections, "connection")),
+        }
+    }
+}
+
 /// `2026-11-22-0301-nibiru-001`, of what a marker may hold.
 fn id(started_unix_ms: u64, name: &str) -> String {
     let moment = numbers::moment(started_unix_ms);
     let date = moment.trim_end_matches(" UTC").replace(' ', "-");
-    let plain = |c: char| match c.is_ascii_alphanumeric() || "._-".contains(c) {
-        true => c,
-        false => '-',
-    };
+    let plain = |c: char| if is_plain(c) { c } else { '-' };
     let name: String = name.chars().map(plain).collect();
     format!("{}-{name}", date.replace(':', ""))
 }
@@ -308,25 +323,22 @@ fn revised(plan: &Plan) -> Option<Revised> {
 }
 
 /// Each subject's version, and what else tells its states apart.
-fn subjects(plan: &Plan) -> Vec<Pair> {
-    let pairs = |s: &PlannedSubject| {
-        let build = [&s.build_key, &s.files_sha256]
-            .map(|of| digits(of))
-            .join(" ");
-        let version = match (s.version.as_str(), build.trim()) {
-            ("", "") => "version not told",
-            (version, _) => version,
+fn subjects(plan: &Plan) -> Vec<Fact> {
+    let facts = |s: &PlannedSubject| {
+        let build = [digits(&s.build_key), digits(&s.files_sha256)].join(" ");
+        let build = build.trim();
+        let version = match &*s.version {
+            "" if build.is_empty() => "version not told",
+            version => version,
         };
-        [
-            pair(&s.id, version),
-            pair(&format!("{}, build", s.id), build.trim()),
-        ]
+        let named = format!("{}, build", s.id);
+        [pair(&s.id, version), pair(&named, build)]
     };
-    let all = plan.subjects.iter().chain(&plan.peers).flat_map(pairs);
-    all.filter(|pair| !pair.value.is_empty()).collect()
+    let all = plan.subjects.iter().chain(&plan.peers).flat_map(facts);
+    all.filter(|fact| !fact.value.is_empty()).collect()
 }
 
-fn settings(plan: &Plan) -> Vec<Pair> {
+fn settings(plan: &Plan) -> Vec<Fact> {
     let quick = plan.quick.then(|| pair("--quick", "(a short look)"));
     let others = [
         pair("blocks", &plan.blocks.to_string()),
@@ -337,20 +349,17 @@ fn settings(plan: &Plan) -> Vec<Pair> {
     quick.into_iter().chain(others).collect()
 }
 
-/// What of the document's table of the machine figures may come from. What a queue of connections may hold belongs to those of one
-/// that overflows.
-fn machine(view: &View) -> Vec<Pair> {
-    let names = "processor/processors/memory/kernel/distribution/virtualisation/trials are held apart by/net.core.somaxconn/\
-                 net.ipv4.tcp_max_syn_backlog";
+/// What of the document's table of the machine figures may come from.
+fn machine(view: &View) -> Vec<Fact> {
     let is_named =
-        |name: &str| name.starts_with("cores of") || names.split('/').any(|own| own == name);
+        |name: &str| name.starts_with("cores of") || MACHINE.split('/').any(|own| own == name);
     let facts = view.environment.iter().filter(|fact| is_named(&fact.name));
     facts.map(|fact| pair(&fact.name, &fact.value)).collect()
 }
 
-fn pair(name: &str, value: &str) -> Pair {
+fn pair(name: &str, value: &str) -> Fact {
     let (name, value) = (name.to_owned(), value.to_owned());
-    Pair { name, value }
+    Fact { name, value }
 }
 
 /// What must be equal of two machines for their figures to be compared.
@@ -381,32 +390,25 @@ pub(crate) fn place(e: &Environment) -> String {
 }
 
 fn sections(run: &Run, records: &Records<'_>, computed: &ComputedRun) -> Vec<Section> {
-    let section = |workload: &str| {
-        let own = computed
-            .cells
-            .iter()
-            .filter(|cell| cell.workload == workload);
-        let first = own.clone().next();
-        let planned = run.plan.workloads.iter().find(|w| w.name == workload);
-        let kind = match first.map(|cell| (&cell.client, &cell.program)) {
-            Some((Some(_), _)) => "client",
-            Some((None, Some(_))) => "program",
+    let section = |workload: &String| {
+        let own = computed.cells.iter().filter(|of| of.workload == *workload);
+        let planned = run.plan.workloads.iter().find(|w| w.name == *workload);
+        let kind = match own.clone().next() {
+            Some(first) if first.client.is_some() => "client",
+            Some(first) if first.program.is_some() => "program",
             _ => "server",
         };
+        // Programs and clients have titles that tell their work.
+        let asked = planned.filter(|_| kind == "server");
         Section {
-            workload: workload.to_owned(),
-            title: planned.map_or(workload, |w| w.heading()).to_owned(),
-            // Programs and clients have titles that tell their work.
-            request: planned
-                .filter(|_| kind == "server")
-                .map_or_else(String::new, |w| sent(w, true)),
+            workload: workload.clone(),
+            title: planned.map_or(&**workload, |w| w.heading()).to_owned(),
+            request: asked.map_or_else(String::new, |w| sent(w, true)),
             kind: kind.to_owned(),
-            cells: own
-                .filter_map(|cell| cell_entry(run, records, cell))
-                .collect(),
+            cells: own.filter_map(|of| cell_entry(run, records, of)).collect(),
         }
     };
-    let workloads = distinct(computed.cells.iter().map(|cell| &*cell.workload));
+    let workloads = distinct(computed.cells.iter().map(|cell| &cell.workload));
     workloads.into_iter().map(section).collect()
 }
 
@@ -414,22 +416,20 @@ fn cell_entry(run: &Run, records: &Records<'_>, figures: &CellFigures) -> Option
     let cell = run.plan.cells.iter().find(|cell| cell.id == figures.cell)?;
     let case = records.case(cell);
     let client = figures.client.as_ref();
+    let what = ["requests", "users"][usize::from(figures.users.is_some())];
     let limited = [Code::P001, Code::P020];
     let limited = figures.findings.iter().any(|code| limited.contains(code));
     let rates: Vec<f64> = case.rates().into_iter().map(|(_, rate)| rate).collect();
     let (counters, own_counters) = counters(&case);
-    let connects = case
-        .measured()
-        .filter_map(|trial| Some(trial.load.as_ref()?.connect_ns.max));
+    let loads = case.measured().filter_map(|trial| trial.load.as_ref());
     Some(CellEntry {
         id: cell.id.clone(),
-        label: match (cell.rate_per_s.map(numbers::rate), &figures.users) {
-            (Some(rate), Some(_)) => format!("{}, {rate} users/s asked for", figures.label),
-            (Some(rate), None) => format!("{}, {rate} requests/s asked for", figures.label),
-            (None, _) => figures.label.clone(),
+        label: match cell.rate_per_s.map(numbers::rate) {
+            Some(rate) => format!("{}, {rate} {what}/s asked for", figures.label),
+            None => figures.label.clone(),
         },
         connections: cell.connections,
-        series: series(run, &case),
+        series: series(&run.plan, &case),
         state: state(run, &case),
         verdict: figures.verdict.map_or("", verdict_word).to_owned(),
         codes: figures.findings.iter().map(ToString::to_string).collect(),
@@ -442,7 +442,7 @@ fn cell_entry(run: &Run, records: &Records<'_>, figures: &CellFigures) -> Option
         ends: figures.rate_per_s.map(|f| (f.low, f.high)),
         session: session(&rates, run.plan.blocks).filter(|_| !limited && !figures.is_invalid()),
         latency: Some(latency(run, &case, figures)),
-        connect_max_ns: connects.max().unwrap_or(0),
+        connect_max_ns: loads.map(|load| load.connect_ns.max).max().unwrap_or(0),
         cpu_ns: median(figures.cpu_subject_ns()),
         completed: client.map_or(figures.completed, |client| client.counts.answered),
         errors: figures.errors_by_kind.clone(),
@@ -460,23 +460,23 @@ fn session(rates: &[f64], blocks: u32) -> Option<f64> {
     usable.then(|| libm::exp(logs / rates.len() as f64))
 }
 
+/// What the kernel counted, and whether only of these trials.
 fn counters(case: &Case<'_>) -> (BTreeMap<String, u64>, bool) {
-    let trials: Vec<&Trial> = case.complete().collect();
-    let risen = |&(name, word): &(&str, &str)| {
-        let rise = trials.iter().map(|trial| trial.kernel.rise(name));
-        let rise = rise.fold(0, u64::saturating_add);
+    let risen = |(name, word): (&str, &str)| {
+        let rises = case.complete().map(|trial| trial.kernel.rise(name));
+        let rise = rises.fold(0, u64::saturating_add);
         (rise > 0).then(|| (word.to_owned(), rise))
     };
-    let own = trials.iter().all(|trial| trial.kernel.own_namespace);
-    (COUNTERS.iter().filter_map(risen).collect(), own)
+    let is_own = case.complete().all(|trial| trial.kernel.own_namespace);
+    (COUNTERS.into_iter().filter_map(risen).collect(), is_own)
 }
 
 fn latency(run: &Run, case: &Case<'_>, figures: &CellFigures) -> Latency {
     let all = case.measured();
     let merged = merged(all.filter_map(|trial| run.histograms.get(trial.histogram.as_ref()?)));
-    let of = |name: &str| figures.latency_ns.get(name).map(|figure| figure.median);
-    let told = PERCENTS.into_iter();
-    let told = told.filter(|percent| *percent <= 99.0 || figures.latency_max_ns.is_some());
+    let of = |name: &str| median(figures.latency_ns.get(name).copied());
+    let is_told = |percent: &f64| *percent <= 99.0 || figures.latency_max_ns.is_some();
+    let told = PERCENTS.into_iter().filter(is_told);
     let told = told.filter_map(|percent| Some((percent, quantile(&merged, percent / 100.0)?.0)));
     Latency {
         p50: of("p50"),
@@ -487,47 +487,39 @@ fn latency(run: &Run, case: &Case<'_>, figures: &CellFigures) -> Latency {
 }
 
 /// Everything in which the figures of two entries must be alike to be of the same thing.
-fn series(run: &Run, case: &Case<'_>) -> String {
-    let plan = &run.plan;
+fn series(plan: &Plan, case: &Case<'_>) -> String {
     let mut sides = vec![&plan.cores.subject, &plan.cores.generator];
     // Without cores of its own the lab is on the generator's, as in all entries of before.
     sides.extend(Some(&plan.cores.lab).filter(|lab| !lab.is_empty()));
-    let asked = case.workload.map(|w| {
-        let same = (
-            &w.request,
-            &w.expect_status,
-            &w.expect_body,
-            &w.arrival,
-            w.timeout_ns,
-        );
-        // Where a source's files lie says nothing of what is sent, and secrets belong in no log.
-        let source = w.source.as_ref().map(|of| PlannedSource {
-            dir: String::new(),
-            user: String::new(),
-            bearer: String::new(),
-            ..of.clone()
-        });
-        let same = match &source {
-            None => json(&same),
-            Some(source) => json(&(same, source)),
-        };
-        (
-            same,
-            json(&w.program),
-            json(&w.client),
-            match &w.find_max {
-                Some(of) => json(&(&w.counter, of)),
-                None => json(&w.counter),
-            },
-        )
-    });
     json(&(
         &case.cell.id,
-        asked,
+        case.workload.map(asked),
         (plan.blocks, plan.duration_ns, plan.warmup_ns),
         sides,
         case.subject.map(|s| (s.threads, s.program_threads)),
     ))
+}
+
+/// What a workload asks for.
+fn asked(w: &PlannedWorkload) -> impl Serialize + use<> {
+    let (status, body) = (&w.expect_status, &w.expect_body);
+    let same = (&w.request, status, body, &w.arrival, w.timeout_ns);
+    // Where a source's files lie says nothing of what is sent, and secrets belong in no log.
+    let source = w.source.as_ref().map(|of| PlannedSource {
+        dir: String::new(),
+        user: String::new(),
+        bearer: String::new(),
+        ..of.clone()
+    });
+    let counter = match &w.find_max {
+        Some(of) => json(&(&w.counter, of)),
+        None => json(&w.counter),
+    };
+    let same = match &source {
+        None => json(&same),
+        Some(source) => json(&(same, source)),
+    };
+    (same, json(&w.program), json(&w.client), counter)
 }
 
 /// What tells a process from another that is called the same.
@@ -556,30 +548,26 @@ fn made_of<'a>(subject: &'a PlannedSubject, e: &'a Environment) -> impl Serializ
 
 /// Everything that a change of the figure may come from: the subject, what stands around it in this cell, Prony.
 fn state(run: &Run, case: &Case<'_>) -> String {
-    let e = &run.environment;
-    let plan = &run.plan;
+    let (e, plan) = (&run.environment, &run.plan);
     let set = plan.settings.iter();
-    let set: Vec<_> = set
-        .filter(|s| case.cell.settings.contains_key(&s.name))
-        .map(|s| (&s.name, &s.env, &s.args, &s.env_of, &s.sysctl))
-        .collect();
-    let around = &case.cell.around;
-    let is_peer = |s: &&PlannedSubject| case.client().is_some_and(|client| client.peer == s.id);
-    let peers = plan.peers.iter().filter(is_peer);
-    let backings = plan.backings.iter();
-    let backings = backings.filter(|s| around.backings.contains(&s.id));
-    let fronts = plan.fronts.iter();
-    let fronts = fronts.filter(|s| around.front.as_ref() == Some(&s.id));
-    let others = peers.chain(backings).chain(fronts);
-    let others: Vec<_> = others.map(|s| made_of(s, e)).collect();
-    let subject = case.subject.map(|s| made_of(s, e));
+    let set = set.filter(|s| case.cell.settings.contains_key(&s.name));
+    let set = set.map(|s| (&s.name, &s.env, &s.args, &s.env_of, &s.sysctl));
+    let service = &case.cell.around;
+    let peer = case.client().map(|client| &client.peer);
+    let is_peer = |s: &&PlannedSubject| peer == Some(&s.id);
+    let is_backing = |s: &&PlannedSubject| service.backings.contains(&s.id);
+    let is_front = |s: &&PlannedSubject| service.front.as_ref() == Some(&s.id);
+    let backings = plan.backings.iter().filter(is_backing);
+    let fronts = plan.fronts.iter().filter(is_front);
+    let others = plan.peers.iter().filter(is_peer);
+    let others = others.chain(backings).chain(fronts);
     json(&(
         &e.prony_version,
         &e.prony_commit,
         &e.prony_sha256,
-        subject,
-        set,
-        others,
+        case.subject.map(|s| made_of(s, e)),
+        set.collect::<Vec<_>>(),
+        others.map(|s| made_of(s, e)).collect::<Vec<_>>(),
     ))
 }
 
@@ -588,15 +576,16 @@ fn json(value: &impl Serialize) -> String {
 }
 
 fn found(computed: &ComputedRun) -> Vec<Found> {
-    let is_known = |cell: &str| computed.cells.iter().any(|c| c.cell == cell);
+    let is_cell = |of: &&SeenCell| computed.cells.iter().any(|cell| cell.cell == of.cell);
+    let count = |note: &Note| {
+        let cells = note.seen.iter().flat_map(|seen| &seen.cells);
+        cells.filter(is_cell).count()
+    };
     let found = |note: &Note| Found {
-        code: note.code.as_str().to_owned(),
+        code: note.code.to_string(),
         title: note.title.to_owned(),
         severity: view::severity_word(note.severity).to_owned(),
-        count: {
-            let cells = note.seen.iter().flat_map(|seen| &seen.cells);
-            cells.filter(|cell| is_known(&cell.cell)).count()
-        },
+        count: count(note),
     };
     computed.view.notes.iter().map(found).collect()
 }

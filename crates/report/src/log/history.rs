@@ -4,11 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use prony_base::counted;
 use prony_stats::{CHANGE_SESSIONS_MIN, Conclusion, SessionComparison, change_points};
 
 use super::between::{Session, Sides, Value, sessions};
-use super::entry::{CellEntry, Entry, Section};
+use super::entry::{CellEntry, Entry};
 
 /// What entries are compared by: the rate, as a figure of the whole session.
 const RATE: Value = |cell| cell.session;
@@ -40,13 +39,10 @@ pub struct Account {
 
 /// The cells of an entry, each with its words: `Hello: nginx, 10 connections`.
 fn placed(entry: &Entry) -> impl Iterator<Item = (String, &CellEntry)> {
-    let words = |title: &str, cell: &CellEntry| match cell.connections {
-        0 => format!("{title}: {}", cell.label),
-        n => format!("{title}: {}, {}", cell.label, counted(n, "connection")),
-    };
-    let of = move |of: &'_ Section, cell: &CellEntry| words(&of.title, cell);
-    let sections = entry.sections.iter();
-    sections.flat_map(move |own| own.cells.iter().map(move |cell| (of(own, cell), cell)))
+    entry.sections.iter().flat_map(|own| {
+        let place = |cell: &CellEntry| format!("{}: {}", own.title, cell.place());
+        own.cells.iter().map(move |cell| (place(cell), cell))
+    })
 }
 
 /// A figure beside that of the last other state.
@@ -56,12 +52,8 @@ pub struct Difference {
     pub cell: String,
     /// The same in words.
     pub place: String,
-    /// Figures a second of the sessions of the state before.
-    pub earlier: Vec<f64>,
-    /// Of this state, this entry's last.
-    pub later: Vec<f64>,
-    /// Entries of the state before.
-    pub beside: Vec<String>,
+    /// The sessions of the state before and of this one, figures a second.
+    pub sides: Sides,
     /// What may be said.
     pub compared: SessionComparison,
 }
@@ -99,13 +91,9 @@ pub struct Change {
 impl Account {
     /// Differences that may be claimed.
     pub fn claimed(&self) -> impl Iterator<Item = &Difference> {
-        let told = |d: &&Difference| {
-            matches!(
-                d.compared.conclusion,
-                Conclusion::Higher | Conclusion::Lower
-            )
-        };
-        self.differences.iter().filter(told)
+        let is_claimed = |of: Conclusion| matches!(of, Conclusion::Higher | Conclusion::Lower);
+        let all = self.differences.iter();
+        all.filter(move |d| is_claimed(d.compared.conclusion))
     }
 
     /// Those of them that are lower than before.
@@ -147,15 +135,11 @@ fn told_apart(entries: &mut [Entry]) {
 }
 
 fn account(before: &[&Entry], entry: &Entry) -> Account {
-    let mut account = Account {
-        entry: entry.clone(),
-        ..Account::default()
-    };
-    let mut found = Vec::new();
+    let (mut found, mut unlike) = (Vec::new(), BTreeMap::new());
     for (place, cell) in placed(entry) {
         match sides(before, entry, cell) {
             Ok(sides) => found.push((place, cell, sides)),
-            Err(unlike) => *account.unlike.entry(unlike).or_default() += 1,
+            Err(why) => *unlike.entry(why).or_default() += 1,
         }
     }
     let family = found.len();
@@ -164,66 +148,58 @@ fn account(before: &[&Entry], entry: &Entry) -> Account {
             cell: cell.id.clone(),
             place,
             compared: sides.compared(family)?,
-            earlier: sides.earlier,
-            later: sides.later,
-            beside: sides.beside,
+            sides,
         })
     };
-    account.differences = found.into_iter().filter_map(difference).collect();
-    account
+    Account {
+        entry: entry.clone(),
+        differences: found.into_iter().filter_map(difference).collect(),
+        unlike,
+    }
 }
 
 fn sides(before: &[&Entry], entry: &Entry, cell: &CellEntry) -> Result<Sides, Unlike> {
-    let figure = RATE(cell).ok_or(Unlike::NoFigure)?;
-    let like = |other: &&Entry| other.cells().any(|c| c.id == cell.id && RATE(c).is_some());
-    let here = |other: &&Entry| like(other) && other.environment == entry.environment;
-    let sessions = sessions(before.iter().copied(), &entry.environment, cell, RATE);
-    let Some(baseline) = sessions
-        .iter()
-        .rev()
-        .find(|session| session.cell.state != cell.state)
-    else {
-        return Err(match sessions.is_empty() {
-            false => Unlike::SameState,
-            true if before.iter().copied().any(|e| here(&e)) => Unlike::OtherSettings,
-            true if before.iter().copied().any(|e| like(&e)) => Unlike::OtherMachine,
-            true => Unlike::First,
-        });
-    };
-    let own = Session {
-        entry,
-        cell,
-        figure,
-    };
-    Ok(Sides::of(*baseline, own, &sessions))
+    let own = Session::of(entry, cell, RATE).ok_or(Unlike::NoFigure)?;
+    let sessions = sessions(before, &entry.environment, cell, RATE);
+    let mut newest_first = sessions.iter().rev();
+    if let Some(baseline) = newest_first.find(|of| of.cell.state != cell.state) {
+        return Ok(Sides::of(*baseline, own, &sessions));
+    }
+    let is_like = |other: &&&Entry| other.cells().any(|c| c.id == cell.id && RATE(c).is_some());
+    let like = before.iter().filter(is_like);
+    let is_here: Vec<bool> = like.map(|of| of.environment == entry.environment).collect();
+    Err(match (&sessions[..], &is_here[..]) {
+        ([_, ..], _) => Unlike::SameState,
+        (_, []) => Unlike::First,
+        (_, is_here) if is_here.contains(&true) => Unlike::OtherSettings,
+        _ => Unlike::OtherMachine,
+    })
 }
 
 /// Where figures changed over the entries that are like the newest one.
-fn changes<'a>(entries: &[&'a Entry]) -> (Vec<Change>, (usize, usize)) {
-    let Some(newest) = entries.last() else {
-        return (Vec::new(), (0, 0));
+fn changes(entries: &[&Entry]) -> (Vec<Change>, (usize, usize)) {
+    let line = |newest: &Entry, (place, cell): (String, &CellEntry)| {
+        let sessions = sessions(entries, &newest.environment, cell, RATE);
+        (place, cell.id.clone(), sessions)
     };
-    let line = |(place, cell): (String, &'a CellEntry)| {
-        let sessions = sessions(entries.iter().copied(), &newest.environment, cell, RATE);
-        (place, cell, sessions)
-    };
-    let mut lines: Vec<_> = placed(newest).map(line).collect();
+    let newest = entries.last().into_iter();
+    let lines = newest.flat_map(|newest| placed(newest).map(|of| line(newest, of)));
+    let mut lines: Vec<_> = lines.collect();
     let most = lines.iter().map(|line| line.2.len()).max().unwrap_or(0);
     lines.retain(|line| line.2.len() >= CHANGE_SESSIONS_MIN);
     let family = lines.len();
-    let mut changes = Vec::new();
-    for (place, cell, sessions) in lines {
+    let changes = lines.iter().flat_map(|(place, cell, sessions)| {
         let figures: Vec<f64> = sessions.iter().map(|session| session.figure).collect();
-        let points = change_points(&figures, family, SEED);
-        changes.extend(points.into_iter().map(|point| Change {
-            cell: cell.id.clone(),
+        let points = change_points(&figures, family, SEED).into_iter();
+        points.map(|point| Change {
+            cell: cell.clone(),
             place: place.clone(),
             entry: sessions[point.at].entry.id.clone(),
             ratio: point.ratio.0,
             chance: point.chance,
-        }));
-    }
-    (changes, (family, most))
+        })
+    });
+    (changes.collect(), (family, most))
 }
 
 #[cfg(test)]

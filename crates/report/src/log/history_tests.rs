@@ -1,3 +1,4 @@
+use super::super::entry::Section;
 use super::*;
 
 fn entry(day: u64, state: &str, rate: f64) -> Entry {
@@ -39,7 +40,7 @@ fn a_slower_state_after_six_sessions_is_a_regression() {
     let seen = history(&entries);
     let last = seen.accounts.last().unwrap();
     assert_eq!(last.regressions().count(), 1);
-    assert_eq!(last.differences[0].beside.len(), 6);
+    assert_eq!(last.differences[0].sides.beside.len(), 6);
     assert_eq!(seen.accounts[0].unlike[&Unlike::First], 1);
     assert_eq!(seen.accounts[3].unlike[&Unlike::SameState], 1);
     assert!(seen.accounts[..6].iter().all(|a| a.differences.is_empty()));

@@ -6,33 +6,20 @@
 use std::cmp::Reverse;
 
 use prony_base::counted;
+use prony_findings::{Code, Verdict};
 
 use super::entry::{CellEntry, Entry, Section};
 use super::history::{Account, History};
 use super::page::names;
-use crate::escape::shortened;
 use crate::lists::{distinct, most};
 use crate::numbers;
-use crate::plots::{Axis, Data, Picture, short};
-use crate::render;
+use crate::plots::{Axis, Picture, Plane, SERIES, SPAN, Tip, series};
+use crate::table::verdict_word;
+use crate::templates;
 
-const WIDTH: f64 = 640.0;
-const LEFT: f64 = 58.0;
-const RIGHT: f64 = 16.0;
-const TOP: f64 = 12.0;
-const BOTTOM: f64 = 212.0;
-/// Where the key begins, below the dates.
-const KEY: f64 = 252.0;
-/// From one name of the key to the next.
-const LINE: f64 = 19.0;
-/// Room of a date.
-const DATE: f64 = 78.0;
-/// Characters of a name in the key.
-const NAME_CHARS: usize = 48;
+const HEIGHT: f64 = 200.0;
 /// Distance of two subjects in the column of an entry.
 const BESIDE: f64 = 6.0;
-/// Classes of subjects, of which a picture has no more than these.
-const SERIES: [&str; 8] = ["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"];
 
 /// A figure of an entry: its column, and the cell.
 #[derive(Clone, Copy)]
@@ -50,7 +37,7 @@ pub fn pictures(history: &History) -> Vec<(String, String, String)> {
     };
     let of = |(name, section): (String, &Section)| {
         let picture = picture(history, section)?;
-        let svg = render::svg(&render::templates(), &picture, true);
+        let svg = templates::svg(&templates::templates(), &picture, true);
         Some((format!("over-time-{name}.svg"), picture.title, svg))
     };
     let sections = &newest.entry.sections;
@@ -61,30 +48,31 @@ pub fn pictures(history: &History) -> Vec<(String, String, String)> {
 /// The figures of a workload with the number of connections that has most of them; of equals the most connections, where servers
 /// differ most.
 fn foremost<'a>(history: &'a History, workload: &str) -> Option<(u32, Vec<Point<'a>>)> {
-    let mut all: Vec<(&Entry, &CellEntry, f64)> = Vec::new();
-    for Account { entry, .. } in &history.accounts {
+    let points = history.accounts.iter().flat_map(|Account { entry, .. }| {
         let own = entry.sections.iter().filter(|own| own.workload == workload);
         let cells = own.flat_map(|own| &own.cells);
         let cells = cells.filter(|cell| cell.verdict != "invalid");
-        all.extend(cells.filter_map(|cell| Some((entry, cell, cell.rate_per_s?))));
-    }
-    let mut sizes: Vec<u32> = all.iter().map(|(_, cell, _)| cell.connections).collect();
+        cells.filter_map(move |cell| {
+            Some(Point {
+                column: 0,
+                entry,
+                cell,
+                rate: cell.rate_per_s?,
+            })
+        })
+    });
+    let mut points: Vec<Point<'_>> = points.collect();
+    let mut sizes: Vec<u32> = points.iter().map(|of| of.cell.connections).collect();
     sizes.sort_unstable_by(|a, b| b.cmp(a));
     let size = most(distinct(sizes.iter().copied()), |size| {
         sizes.iter().filter(|other| *other == size).count()
     })?;
-    all.retain(|(_, cell, _)| cell.connections == size);
-    let columns = distinct(all.iter().map(|(entry, ..)| &entry.id));
-    let point = |(entry, cell, rate): (&'a Entry, &'a CellEntry, f64)| {
-        let column = columns.iter().position(|id| **id == entry.id)?;
-        Some(Point {
-            column,
-            entry,
-            cell,
-            rate,
-        })
-    };
-    let points = all.iter().copied().filter_map(point).collect();
+    points.retain(|of| of.cell.connections == size);
+    let columns = distinct(points.iter().map(|of| &of.entry.id));
+    for point in &mut points {
+        let column = columns.iter().position(|id| **id == point.entry.id);
+        point.column = column.unwrap_or(0);
+    }
     (columns.len() > 1).then_some((size, points))
 }
 
@@ -108,78 +96,87 @@ fn picture(history: &History, section: &Section) -> Option<Picture> {
     if all > labels.len() {
         title.push_str(&format!(" ({} of {all} subjects)", labels.len()));
     }
-    let mut picture = Picture::new(&title, WIDTH, KEY + LINE * labels.len() as f64);
-    picture.id = format!("over-time-{}", section.workload);
     let highest = points
         .iter()
         .map(|of| of.cell.ends.map_or(of.rate, |(_, high)| high));
-    let (axis, ticks) = Axis::linear(highest.fold(0.0, f64::max));
-    let axis = axis.between(BOTTOM, TOP);
-    for tick in ticks {
-        let (y, words) = (axis.x(tick), short(numbers::rate(tick)));
-        picture.line((LEFT, y), (WIDTH - RIGHT, y), "grid");
-        picture.text((LEFT - 6.0, y + 4.5), "end", "tick", words);
-    }
-    let step = (WIDTH - RIGHT - LEFT) / (last + 1) as f64;
-    dates(&mut picture, &points, step);
-    let beside = BESIDE.min(step / (labels.len() + 1) as f64);
-    for (at, (label, class)) in labels.iter().zip(SERIES).enumerate() {
+    let step = SPAN / (last + 1) as f64;
+    let x = Axis {
+        low: -0.5,
+        high: last as f64 + 0.5,
+        ticks: moments(&points),
+        ..Axis::default()
+    };
+    let mut plane = Plane::new(&title, HEIGHT, x, Axis::from_zero(highest, numbers::rate));
+    let beside = (BESIDE / step).min(1.0 / (labels.len() + 1) as f64);
+    let newest = &history.accounts.last()?.entry.id;
+    for (at, label) in labels.iter().enumerate() {
         let aside = beside * (at as f64 - (labels.len() - 1) as f64 / 2.0);
         let own = of(label);
-        let place = |of: &Point<'_>| (middle(step, of.column) + aside, axis.x(of.rate));
-        series(&mut picture, &own, class, place, &axis);
-        let ends = own.first().zip(own.last());
-        let (first, last) = ends.map_or((0.0, 0.0), |(first, last)| (first.rate, last.rate));
-        let (label, y) = (shortened(label, NAME_CHARS), KEY + LINE * at as f64);
-        let (first, last) = (numbers::rate(first), numbers::rate(last));
-        let words = format!("{label}: {first} at first, {last} now");
-        picture.description.push_str(&format!("{words}. "));
-        picture.dot((LEFT, y), ("circle", class), String::new(), Data::default());
-        picture.text((LEFT + 10.0, y + 4.5), "start", "key", words);
+        draw(&mut plane, &own, aside, series(at));
+        plane.legend(series(at), label, first_and_last(&own, newest));
     }
-    Some(picture)
+    Some(Picture {
+        id: format!("over-time-{}", section.workload),
+        ..plane.done()
+    })
 }
 
-/// The middle of a column.
-fn middle(step: f64, column: usize) -> f64 {
-    LEFT + step * (column as f64 + 0.5)
+impl Point<'_> {
+    /// Whether their figures are of the same thing on the same machine.
+    fn is_like(&self, other: &Point<'_>) -> bool {
+        let of = |point: &Point<'_>| (point.entry.environment.clone(), point.cell.series.clone());
+        of(self) == of(other)
+    }
+
+    /// Its rate, with `≥` where the generator, or the other side, was the limit.
+    fn value(&self) -> String {
+        let limits = [Code::P001, Code::P020].map(Code::as_str);
+        let mut codes = self.cell.codes.iter();
+        let is_bound = self.cell.verdict == verdict_word(Verdict::Bound)
+            && codes.any(|code| limits.contains(&code.as_str()));
+        let least = if is_bound { "≥ " } else { "" };
+        format!("{least}{}", numbers::rate(self.rate))
+    }
 }
 
-/// The date of each column below it where another day begins, else the time, as far as there is room.
-fn dates(picture: &mut Picture, points: &[Point<'_>], step: f64) {
-    let (mut free, mut before) = (0.0, String::new());
-    for point in points {
-        let moment = numbers::moment(point.entry.moment_unix_ms());
-        let (day, time) = moment.split_once(' ').unwrap_or_default();
-        let x = middle(step, point.column);
-        if x - DATE / 2.0 >= free {
-            let words = if day == before { time } else { day };
-            picture.line((x, BOTTOM), (x, BOTTOM + 4.0), "grid");
-            picture.text((x, BOTTOM + 18.0), "middle", "tick", words.to_owned());
-            (free, before) = (x + DATE / 2.0, day.to_owned());
-        }
-    }
+/// What a subject came to where it was measured last: at first, and in the end, which is now where it is in the newest entry.
+fn first_and_last(own: &[Point<'_>], newest: &str) -> String {
+    let Some(last) = own.last() else {
+        return String::new();
+    };
+    let when = if last.entry.id == newest {
+        "now"
+    } else {
+        "at last"
+    };
+    let first = own.iter().find(|of| of.is_like(last));
+    let first = first.filter(|of| of.column != last.column);
+    let first = first.map_or_else(String::new, |of| format!("{} at first, ", of.value()));
+    format!("{first}{} {when}", last.value())
+}
+
+/// The moments of columns.
+fn moments(points: &[Point<'_>]) -> Vec<(f64, String)> {
+    let moment = |of: &Point<'_>| {
+        let moment = numbers::moment(of.entry.moment_unix_ms());
+        (of.column as f64, moment.trim_end_matches(" UTC").to_owned())
+    };
+    distinct(points.iter().map(moment))
 }
 
 /// One subject: its dots with their ends as whiskers, and lines between those that may be compared.
-fn series(
-    picture: &mut Picture,
-    own: &[Point<'_>],
-    class: &'static str,
-    place: impl Fn(&Point<'_>) -> (f64, f64),
-    axis: &Axis,
-) {
-    let of = |point: &Point<'_>| (point.entry.environment.clone(), point.cell.series.clone());
-    for pair in own.windows(2).filter(|pair| of(&pair[0]) == of(&pair[1])) {
-        picture.line(place(&pair[0]), place(&pair[1]), class);
-    }
-    for point in own {
-        let (x, y) = place(point);
-        let mut tip = format!("{}: {}", point.entry.run, numbers::rate(point.rate));
-        if let Some((low, high)) = point.cell.ends {
-            picture.line((x, axis.x(low)), (x, axis.x(high)), class);
-            tip.push_str(&format!(" ({})", numbers::rates(low, high)));
+fn draw(plane: &mut Plane, own: &[Point<'_>], aside: f64, class: &'static str) {
+    for (at, point) in own.iter().enumerate() {
+        let x = point.column as f64 + aside;
+        if let Some(next) = own[at + 1..].iter().find(|of| of.is_like(point)) {
+            let to = (next.column as f64 + aside, next.rate);
+            plane.line((x, point.rate), to, class);
         }
-        picture.dot((x, y), ("circle", class), tip, Data::default());
+        let mut words = format!("{}: {}", point.entry.run, point.value());
+        if let Some((low, high)) = point.cell.ends {
+            plane.line((x, low), (x, high), class);
+            words.push_str(&format!(" ({})", numbers::rates(low, high)));
+        }
+        plane.dot((x, point.rate), "circle", class, Tip::words(words));
     }
 }

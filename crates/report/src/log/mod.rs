@@ -17,7 +17,6 @@
 //! (`prony_stats::compare_sessions`).
 
 pub mod between;
-mod brief;
 mod changed;
 mod document;
 mod entry;
@@ -26,11 +25,10 @@ mod journey;
 mod page;
 mod workload;
 
-pub use brief::brief;
 pub use changed::COMMITS_KEPT;
 pub use document::{Damaged, Region, Written, written};
 pub(crate) use entry::place;
-pub use entry::{CellEntry, Commit, ENTRY_SCHEMA, Entry, Found, Latency, Pair, Revised, Section};
+pub use entry::{CellEntry, Commit, ENTRY_SCHEMA, Entry, Found, Latency, Revised, Section};
 pub use history::{Account, Change, Difference, History, Unlike, history};
 pub use journey::pictures;
-pub use page::regions;
+pub use page::{brief, regions};

@@ -2,57 +2,73 @@
 //!
 //! Not for: what changed (`changed`), the figures of one workload (`workload`), where regions stand (`document`).
 
+use std::collections::BTreeMap;
 use std::iter;
 
 use prony_base::counted;
-use prony_stats::{CHANGE_SESSIONS_MIN, Conclusion, SESSION_DEGREES_MIN};
+use prony_stats::{
+    CHANGE_SESSIONS_MIN, Conclusion, Ratio, SESSION_DEGREES_MIN, SessionComparison, sorted,
+};
 
-use super::changed::{Changed, block};
-use super::document::{OVERVIEW, Region};
+use super::changed::{self, block};
+use super::document::{OVERVIEW, Region, is_plain};
 use super::entry::{Entry, Found, Revised, Section, digits};
 use super::history::{Account, Change, Difference, History, Unlike};
 use super::{journey, workload};
-use crate::escape::{markdown, markdown_code};
-use crate::lists::push_under;
+use crate::escape::{clean, markdown, markdown_code};
+use crate::lists::distinct;
 use crate::markdown::filled;
 use crate::numbers;
+use crate::site::outline::anchor;
 
-/// Cells that were not run and are named before it is said how many more there are.
-const CELLS_MAX: usize = 6;
 /// Name of the region with what was found.
 const FINDINGS: &str = "findings";
+/// Columns of the overview.
+const HEAD: [&str; 3] = ["entry", "what changed", "what it did"];
 
 /// The regions of a document, in order: the overview, then for each entry, newest last, its head, a region for each
 /// workload, and what was found. `folder` is where [`journey::pictures`] are, as an address in the document; `document` is its text
 /// until now, of which entries that are known nowhere else keep their rows in the overview.
 pub fn regions(history: &History, folder: &str, document: &str) -> Vec<Region> {
+    let text = overview(history, folder, document);
     let mut regions = vec![Region {
         id: OVERVIEW.to_owned(),
         entry: None,
-        text: overview(history, folder, document),
+        text,
     }];
     for (before, account) in beside(history) {
         let entry = &account.entry;
-        let mut add = |part: &str, text: String| {
-            let slash = if part.is_empty() { "" } else { "/" };
-            regions.push(Region {
-                id: format!("{}{slash}{part}", entry.id),
-                entry: Some(entry.id.clone()),
-                text,
-            });
-        };
-        add("", head(before, account));
+        let mut texts = vec![(entry.id.clone(), head(before, account))];
+        let mut add = |part: &str, text| texts.push((format!("{}/{part}", entry.id), text));
         for (name, section) in names(&entry.sections).iter().zip(&entry.sections) {
             add(name, workload::section(section));
         }
         // Also where there are none: what a later version finds has its place then.
         add(FINDINGS, findings(&entry.findings));
+        let own = Some(entry.id.clone());
+        let region = |(id, text)| Region {
+            id,
+            entry: own.clone(),
+            text,
+        };
+        regions.extend(texts.into_iter().map(region));
     }
     regions
 }
 
+/// The entries in a few lines for a terminal, newest last, and below them what may be claimed.
+pub fn brief(history: &History) -> String {
+    let row = |(before, account): (Option<&Entry>, &Account)| {
+        let [changed, did] = summary(before, account);
+        [title(&account.entry), changed, did].map(|words| clean(&words))
+    };
+    let table = filled(HEAD, 0..0, beside(history).map(row));
+    let changes = changes_words(history).replace('`', "");
+    format!("{table}\n\n{}\n{changes}\n", untold_words(history))
+}
+
 /// Each entry with the one before it.
-pub fn beside(history: &History) -> impl Iterator<Item = (Option<&Entry>, &Account)> {
+fn beside(history: &History) -> impl Iterator<Item = (Option<&Entry>, &Account)> {
     let before = history.accounts.iter().map(|account| Some(&account.entry));
     iter::once(None).chain(before).zip(&history.accounts)
 }
@@ -61,8 +77,8 @@ pub fn beside(history: &History) -> impl Iterator<Item = (Option<&Entry>, &Accou
 pub fn names(sections: &[Section]) -> Vec<String> {
     let mut taken = vec![FINDINGS.to_owned()];
     for section in sections {
-        let plain = |c: &char| c.is_ascii_alphanumeric() || "._-".contains(*c);
-        let name: String = section.workload.chars().filter(plain).collect();
+        let plain = section.workload.chars().filter(|c| is_plain(*c));
+        let name: String = plain.collect();
         let numbered = (2..).map(|number| format!("{name}-{number}"));
         let mut all = iter::once(name.clone()).chain(numbered);
         let free = all.find(|name| !name.is_empty() && !taken.contains(name));
@@ -71,62 +87,50 @@ pub fn names(sections: &[Section]) -> Vec<String> {
     taken.split_off(1)
 }
 
-pub fn title(entry: &Entry) -> String {
+fn title(entry: &Entry) -> String {
     let moment = numbers::moment(entry.moment_unix_ms());
     format!("{moment}: {}", entry.run)
 }
 
-/// A link to an entry's heading.
-fn linked(entry: &Entry) -> String {
-    let heading = title(entry);
-    format!("[{}](#{})", markdown(&heading), anchor(&heading))
+/// Links to the headings of the entries.
+fn links(history: &History) -> Vec<String> {
+    let mut taken = BTreeMap::new();
+    let link = |account: &Account| {
+        let heading = title(&account.entry);
+        let anchor = anchor(&heading, &mut taken);
+        format!("[{}](#{anchor})", markdown(&heading))
+    };
+    history.accounts.iter().map(link).collect()
 }
-
-/// The address that a heading gets on GitHub and in most other renderers.
-fn anchor(heading: &str) -> String {
-    let kept = heading.to_lowercase();
-    let kept = kept.chars().filter_map(|c| match c {
-        ' ' => Some('-'),
-        c if c.is_alphanumeric() || c == '-' || c == '_' => Some(c),
-        _ => None,
-    });
-    kept.collect()
-}
-
-/// Columns of the overview.
-pub const HEAD: [&str; 3] = ["entry", "what changed", "what it did"];
 
 fn overview(history: &History, folder: &str, document: &str) -> String {
-    let mut text = String::new();
-    let newest = history.accounts.last().map(|account| &account.entry);
-    if let Some(entry) = newest.filter(|entry| !entry.answer.is_empty()) {
-        let lines = entry.answer.iter();
-        let lines: String = lines
-            .map(|line| format!("- {}\n", markdown(line)))
-            .collect();
-        text = format!(
-            "**Short answer of the newest entry, {}:**\n\n{lines}\n",
-            linked(entry)
-        );
-    }
+    let links = links(history);
+    let newest = history.accounts.last().zip(links.last());
+    let mut text = match newest {
+        Some((Account { entry, .. }, link)) if !entry.answer.is_empty() => {
+            let line = |line: &String| format!("- {}\n", markdown(line));
+            let lines: String = entry.answer.iter().map(line).collect();
+            format!("**Short answer of the newest entry, {link}:**\n\n{lines}\n")
+        }
+        _ => String::new(),
+    };
     for (path, title, _) in journey::pictures(history) {
         text.push_str(&format!("![{}]({folder}/{path})\n\n", markdown(&title)));
     }
-    let row = |(before, account): (Option<&Entry>, &Account)| {
+    let row = |(link, (before, account)): (String, (Option<&Entry>, &Account))| {
         let [changed, did] = summary(before, account).map(|words| markdown(&words));
-        vec![linked(&account.entry), changed, did]
+        [link, changed, did]
     };
-    let mut rows: Vec<Vec<String>> = beside(history).map(row).collect();
+    let mut rows: Vec<[String; 3]> = links.into_iter().zip(beside(history)).map(row).collect();
     rows.extend(rows_kept(document, history));
     // They begin with their dates.
     rows.sort_by(|a, b| a[0].cmp(&b[0]));
     let table = match rows.len() {
         0 => "No run of this experiment has been found.".to_owned(),
-        count => format!(
-            "{}, newest last.\n\n{}",
-            counted(count, "entry"),
-            filled(&HEAD, 0..0, &rows)
-        ),
+        count => {
+            let (count, table) = (counted(count, "entry"), filled(HEAD, 0..0, rows));
+            format!("{count}, newest last.\n\n{table}")
+        }
     };
     let (untold, changes) = (untold_words(history), changes_words(history));
     format!("{text}{table}\n\n{untold}\n\n{changes}\n")
@@ -134,124 +138,115 @@ fn overview(history: &History, folder: &str, document: &str) -> String {
 
 /// The rows in the overview of `document` of entries that stand in it, and that `history` does not know any more. Overviews of before
 /// had more columns between the first two and the last.
-fn rows_kept(document: &str, history: &History) -> Vec<Vec<String>> {
+fn rows_kept(document: &str, history: &History) -> Vec<[String; 3]> {
     let lines: Vec<&str> = document.lines().collect();
+    let entries = history.accounts.iter().map(|account| &account.entry);
     let row = |pair: &[&str]| {
-        let id = pair[0].strip_prefix("<!-- prony:begin ")?;
-        let mut known = history.accounts.iter().map(|account| &account.entry.id);
-        let is_known = known.any(|known| id.strip_suffix(" -->") == Some(known));
-        let heading = pair[1].strip_prefix("## ").filter(|_| !is_known)?;
-        let start = format!("| [{heading}](#");
+        let begin = pair[0].strip_prefix("<!-- prony:begin ")?;
+        let id = begin.strip_suffix(" -->")?;
+        let start = format!("| [{}](#", pair[1].strip_prefix("## ")?);
         let old = lines.iter().find(|line| line.starts_with(&start))?;
         let cells = old.strip_prefix("| ")?.strip_suffix(" |")?.split(" | ");
-        let mut cells: Vec<String> = cells.map(|cell| cell.trim().to_owned()).collect();
-        cells.resize(cells.len().max(HEAD.len()), String::new());
-        cells.drain(2..cells.len() - 1);
-        Some(cells)
+        let mut cells = cells.map(|cell| cell.trim().to_owned());
+        let (entry, changed) = (cells.next()?, cells.next()?);
+        let row = [entry, changed, cells.last().unwrap_or_default()];
+        entries.clone().all(|entry| entry.id != id).then_some(row)
     };
     lines.windows(2).filter_map(row).collect()
 }
 
 /// What changed in an entry, with what must be known before any figure is read, and what it did.
-pub fn summary(before: Option<&Entry>, account: &Account) -> [String; 2] {
-    let changed = Changed::of(before, &account.entry).words();
-    let changed = format!("{changed}{}", states(&account.entry));
-    [changed, since_words(account)]
-}
-
-/// `; unfinished`
-fn states(entry: &Entry) -> String {
-    let words = |is: bool, words: &'static str| if is { words } else { "" };
-    let is_quick = entry.settings.iter().any(|pair| pair.name == "--quick");
-    let is_invalid = entry.verdict == "invalid";
+fn summary(before: Option<&Entry>, account: &Account) -> [String; 2] {
+    let entry = &account.entry;
+    let is_quick = entry.settings.iter().any(|fact| fact.name == "--quick");
+    let states = [
+        (is_quick, "a short look"),
+        (entry.unfinished, "unfinished"),
+        (entry.verdict == "invalid", "some figures cannot be used"),
+        (entry.gone, "its run directory is gone"),
+    ];
+    let state = |(is, state): (bool, &str)| is.then(|| format!("; {state}"));
+    let states: String = states.into_iter().filter_map(state).collect();
     [
-        words(is_quick, "; a short look"),
-        words(entry.unfinished, "; unfinished"),
-        words(is_invalid, "; some figures cannot be used"),
-        words(entry.gone, "; its run directory is gone"),
+        changed::words(before, entry) + &states,
+        since_words(account),
     ]
-    .concat()
 }
 
 /// What may be said of an entry beside the state before it, in a few words; empty where nothing is told apart.
 fn since_words(account: &Account) -> String {
     let compared = account.differences.len();
-    if compared > 0 {
-        let lower = account.regressions().count();
-        return match account.claimed().count() - lower {
-            0 if lower == 0 => String::new(),
-            higher => format!("{higher} higher, {lower} lower of {}", figures(compared)),
-        };
-    }
+    let lower = account.regressions().count();
+    let higher = account.claimed().count() - lower;
     let why = account.unlike.iter();
     let why = why.filter(|(why, _)| **why != Unlike::NoFigure);
-    match why.max_by_key(|(_, count)| **count) {
+    let why = why.max_by_key(|(_, count)| **count);
+    match why.map(|(why, _)| why) {
+        _ if higher + lower > 0 => {
+            return format!("{higher} higher, {lower} lower of {}", figures(compared));
+        }
+        _ if compared > 0 => "",
         None => "no figure to compare",
-        Some((Unlike::SameState, _)) => "the same state again",
-        Some((Unlike::OtherMachine, _)) => "another machine: not compared",
-        Some((Unlike::OtherSettings, _)) => "other settings: not compared",
+        Some(Unlike::SameState) => "the same state again",
+        Some(Unlike::OtherMachine) => "another machine: not compared",
+        Some(Unlike::OtherSettings) => "other settings: not compared",
         Some(_) => "the first of its kind",
     }
     .to_owned()
 }
 
 /// What holds of all figures that no table of changes names, once for the log: by the newest entry that has figures to compare.
-pub fn untold_words(history: &History) -> String {
+fn untold_words(history: &History) -> String {
     let mut newest = history.accounts.iter().rev();
     let newest = newest.find(|account| !account.differences.is_empty());
     let all = newest.map_or(&[][..], |account| &account.differences);
-    let known = all.iter();
-    let known = known.filter(|d| d.compared.conclusion != Conclusion::NotClaimed);
-    let spread = |get: fn(&Difference) -> Option<f64>| {
-        let mut ends: Vec<f64> = known.clone().filter_map(get).collect();
-        ends.sort_by(f64::total_cmp);
-        let mut ends: Vec<String> = ends.into_iter().map(numbers::percent).collect();
-        ends.dedup();
-        match ends.as_slice() {
-            [first, .., last] => format!("{first} to {last}"),
-            ends => ends.concat(),
+    let all = all.iter().map(|d| &d.compared);
+    let is_known = |of: &&SessionComparison| of.conclusion != Conclusion::NotClaimed;
+    let known = all.clone().filter(is_known);
+    let spread = |get: fn(&SessionComparison) -> Option<f64>| {
+        let values = sorted(&known.clone().filter_map(get).collect::<Vec<_>>());
+        let ends = values.first().into_iter().chain(values.last());
+        distinct(ends.map(|end| numbers::percent(*end))).join(" to ")
+    };
+    let rest = match all.clone().count() - known.clone().count() {
+        0 => String::new(),
+        rest => {
+            let rest = figures(rest);
+            format!(" Too few entries stand behind {rest} of the newest one.")
         }
     };
-    match (known.clone().count(), all.len()) {
-        (0, _) => format!(
+    match known.clone().count() {
+        0 => format!(
             "No change can be told yet. That takes {} entries of one state ({SESSION_DEGREES_MIN} degrees of freedom), which show \
              how far runs of it lie apart; there are {} degrees.",
             SESSION_DEGREES_MIN + 1,
-            all.iter().map(|d| d.compared.degrees).max().unwrap_or(0),
+            all.map(|of| of.degrees).max().unwrap_or(0),
         ),
-        (known, all) => format!(
+        _ => format!(
             "A figure that no table of changes names is not told apart from the state before. Runs of one state lie {} apart \
-             (standard deviation). A change of {} would be told in four of five cases (95 % for all figures together).{}",
-            spread(|d| d.compared.between),
-            spread(|d| d.compared.resolution),
-            match all - known {
-                0 => String::new(),
-                rest => format!(
-                    " Too few entries stand behind {} of the newest one.",
-                    figures(rest)
-                ),
-            },
+             (standard deviation). A change of {} would be told in four of five cases (95 % for all figures together).{rest}",
+            spread(|of| of.between),
+            spread(|of| of.resolution),
         ),
     }
 }
 
 /// Where figures changed over all entries, or why nothing is said of it.
-pub fn changes_words(history: &History) -> String {
+fn changes_words(history: &History) -> String {
     let (searched, most) = history.searched;
     let of = figures(searched);
     let of = format!("{of} over {most} entries (5 % for all figures together)");
     let row = |change: &Change| {
-        vec![
+        [
             markdown(&change.place),
             change.entry.clone(),
             format!("× {}", numbers::ratio(change.ratio)),
             format!("{} of orders", numbers::percent(change.chance)),
         ]
     };
-    let rows: Vec<Vec<String>> = history.changes.iter().map(row).collect();
     let head = ["figure", "from here on", "ratio", "by chance"];
-    let table = filled(&head, 0..0, &rows);
-    match (searched, rows.is_empty()) {
+    let table = filled(head, 0..0, history.changes.iter().map(row));
+    match (searched, table.is_empty()) {
         (0, _) => format!(
             "Change points are looked for from {CHANGE_SESSIONS_MIN} entries on (same machine and settings); until now: {most}."
         ),
@@ -281,65 +276,35 @@ fn head(before: Option<&Entry>, account: &Account) -> String {
     let title = markdown(&title(entry));
     let revised = entry.revised.as_ref();
     let revision = revised.map_or_else(String::new, |revised| revision_line(entry, revised));
-    let states = states(entry);
-    let state = states
-        .strip_prefix("; ")
-        .map(|is| format!("* **State:** {is}\n"));
-    let state = state.unwrap_or_default();
     let again = markdown_code(&entry.command);
-    let changed = Changed::of(before, entry).tables();
+    let changed = changed::tables(before, entry);
     let did = match since_words(account).as_str() {
         "" => String::new(),
         did => format!("\n**What it did:** {did}.\n{}", claims(account)),
     };
-    let not_run = not_run(entry);
     format!(
-        "## {title}\n\n{revision}{state}* **All figures:** `document.md` of the run. Again: {again}\n\n{changed}{did}{not_run}"
+        "## {title}\n\n{revision}* **All figures:** `document.md` of the run. Again: {again}\n\n{changed}{did}"
     )
-}
-
-/// What was not run, in a table; nothing where all was.
-fn not_run(entry: &Entry) -> String {
-    let mut told: Vec<([String; 2], Vec<String>)> = Vec::new();
-    for (what, reason, remedy) in &entry.not_run {
-        let remedy = Some(markdown_code(remedy)).filter(|_| !remedy.is_empty());
-        let why = [markdown(reason), remedy.unwrap_or_default()];
-        push_under(&mut told, why, markdown(what));
-    }
-    let row = |([reason, remedy], mut cells): ([String; 2], Vec<String>)| {
-        let more = cells.len().saturating_sub(CELLS_MAX);
-        cells.truncate(CELLS_MAX);
-        cells.extend((more > 0).then(|| format!("and {more} more")));
-        vec![cells.join(", "), reason, remedy]
-    };
-    let rows: Vec<Vec<String>> = told.into_iter().map(row).collect();
-    let head = ["not run", "why", "what would change it"];
-    block(&filled(&head, 0..0, &rows))
 }
 
 /// A table of what is claimed; nothing where nothing is.
 fn claims(account: &Account) -> String {
     let row = |d: &Difference| {
         let last = |of: &[f64]| of.last().copied().map_or_else(String::new, numbers::rate);
-        let ratio = numbers::ratio(d.compared.ratio.0);
+        let ratio = |of: Ratio| numbers::ratio(of.0);
         let ends = d.compared.interval.map_or_else(String::new, |of| {
-            format!(
-                " ({}–{})",
-                numbers::ratio(of.low.0),
-                numbers::ratio(of.high.0)
-            )
+            format!(" ({}–{})", ratio(of.low), ratio(of.high))
         });
-        vec![
+        [
             markdown(&d.place),
-            last(&d.earlier),
-            last(&d.later),
-            format!("**× {ratio}**{ends}"),
-            counted(d.earlier.len(), "entry"),
+            last(&d.sides.earlier),
+            last(&d.sides.later),
+            format!("**× {}**{ends}", ratio(d.compared.ratio)),
+            counted(d.sides.earlier.len(), "entry"),
         ]
     };
-    let rows: Vec<Vec<String>> = account.claimed().map(row).collect();
     let head = ["figure", "before", "now, /s", "ratio", "against"];
-    block(&filled(&head, 0..0, &rows))
+    block(&filled(head, 0..0, account.claimed().map(row)))
 }
 
 fn findings(found: &[Found]) -> String {
@@ -349,10 +314,12 @@ fn findings(found: &[Found]) -> String {
             count => counted(count, "cell"),
         };
         let title = markdown(&finding.title);
-        vec![finding.code.clone(), title, finding.severity.clone(), place]
+        [finding.code.clone(), title, finding.severity.clone(), place]
     };
-    let rows: Vec<Vec<String>> = found.iter().map(row).collect();
-    let table = filled(&["code", "finding", "severity", "seen in"], 0..0, &rows);
-    let none = if rows.is_empty() { "None." } else { "" };
-    format!("### Findings\n\n{none}{table}\n")
+    let head = ["code", "finding", "severity", "seen in"];
+    let table = match found {
+        [] => "None.".to_owned(),
+        found => filled(head, 0..0, found.iter().map(row)),
+    };
+    format!("### Findings\n\n{table}\n")
 }

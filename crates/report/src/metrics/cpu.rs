@@ -5,12 +5,14 @@ use prony_record::Role;
 
 use super::metric::{LOWER, Metric};
 use crate::numbers;
-use crate::table::ON_CPU;
+use crate::table::{MICROS, ON_CPU, Shown};
 
 /// CPU time of the subject a request.
 pub const SUBJECT: Metric = Metric {
     key: "cpu_subject",
-    path: "cpu_subject_ns.median",
+    shown: Shown::of("CPU subject", "cpu_subject_ns", MICROS)
+        .below("µs/req")
+        .marked(ON_CPU),
     column: "cpu_subject_ns_per_request",
     unit: "ns/request",
     bench: "cpu-ns/req",
@@ -20,26 +22,22 @@ pub const SUBJECT: Metric = Metric {
     claimed: true,
     // It is what was used, whoever was the limit.
     bound_below: None,
-    measured: true,
+    own: None,
     values: |_, case| {
         let each = case.measured();
         each.filter_map(|t| Some((t.block, measure::cpu_per_request(t, Role::Subject)?.0)))
             .collect()
     },
-    value: |cell| Some(cell.cpu_subject_ns()?.median),
-    title: "CPU subject",
-    below: "µs/req",
-    details: false,
-    show: numbers::micros,
-    rests_on_episodes: false,
-    marks: ON_CPU,
 };
 
 /// CPU time of the generator a request.
 pub const GENERATOR: Metric = Metric {
     key: "cpu_generator",
-    path: "cpu_generator_ns.median",
+    shown: Shown::of("CPU generator", "cpu_generator_ns", MICROS)
+        .below("µs/req")
+        .detail(),
     column: "cpu_generator_ns_per_request",
+    bench: "",
     claimed: false,
     values: |_, case| {
         let each = case.measured();
@@ -49,10 +47,6 @@ pub const GENERATOR: Metric = Metric {
         })
         .collect()
     },
-    value: |cell| Some(cell.cpu_generator_ns()?.median),
-    title: "CPU generator",
     compared: "CPU of the generator a request",
-    details: true,
-    marks: &[],
     ..SUBJECT
 };

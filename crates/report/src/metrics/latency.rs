@@ -1,17 +1,32 @@
 //! Latency: percentiles over the blocks, and the largest of all.
 
 use prony_findings::{Case, Code};
-use prony_record::{Histogram, LatencyNs, LoadReport, NEVER, Trial};
+use prony_record::{Histogram, LatencyNs, NEVER, Trial};
 use prony_stats::quantile;
 
 use super::metric::{LOWER, Metric};
 use crate::Run;
 use crate::numbers;
+use crate::table::{Shown, TIME};
+
+/// Percentiles that a cell has, with their names.
+pub const QUANTILES: [(&str, f64); 5] = [
+    ("p50", 0.5),
+    ("p90", 0.9),
+    ("p99", 0.99),
+    ("p99_9", 0.999),
+    ("p99_99", 0.9999),
+];
+
+/// How a latency is shown. Connecting is not in it.
+const fn of(title: &'static str, path: &'static str) -> Shown {
+    Shown::of(title, path, TIME).marked(&[Code::P003])
+}
 
 /// Median latency.
 pub const P50: Metric = Metric {
     key: "p50",
-    path: "latency_ns.p50.median",
+    shown: of("p50", "latency_ns.p50"),
     column: "p50_ns",
     unit: "ns",
     bench: "p50-ns",
@@ -20,91 +35,68 @@ pub const P50: Metric = Metric {
     alone: numbers::time,
     claimed: true,
     bound_below: Some(false),
-    measured: false,
-    values: |run, case| values(run, case, "p50", 0.5),
-    value: |cell| Some(cell.latency_ns.get("p50")?.median),
-    title: "p50",
-    below: "",
-    details: false,
-    show: numbers::time,
-    rests_on_episodes: false,
-    // Connecting is not in it.
-    marks: &[Code::P003],
+    values: |run, case| values(run, case, 0.5),
+    own: Some(|cell| Some(cell.latency_ns.get("p50")?.median)),
 };
 
 /// The latency that one request in four exceeds.
 pub const P75: Metric = Metric {
     key: "p75",
-    path: "latency_p75_ns.median",
+    shown: of("p75", "latency_p75_ns").detail(),
     column: "p75_ns",
-    bench: "p75-ns",
     claimed: false,
-    measured: true,
-    values: |run, case| values(run, case, "p75", 0.75),
-    value: |cell| Some(cell.measured.get("latency_p75_ns")?.median),
-    title: "p75",
+    own: None,
+    values: |run, case| values(run, case, 0.75),
     compared: "p75",
-    details: true,
     ..P50
 };
 
 /// Mean latency of all requests; none of a block in which some was never answered.
 pub const MEAN: Metric = Metric {
     key: "mean",
-    path: "latency_mean_ns.median",
+    shown: of("mean", "latency_mean_ns").detail(),
     column: "mean_ns",
-    bench: "mean-ns",
     claimed: false,
-    measured: true,
+    own: None,
     values: |_, case| of_all(case, |latency| latency.mean),
-    value: |cell| Some(cell.measured.get("latency_mean_ns")?.median),
-    title: "mean",
     compared: "mean",
-    details: true,
     ..P50
 };
 
 /// Standard deviation of the latencies of a block, as wrk prints it.
 pub const DEVIATION: Metric = Metric {
     key: "stdev",
-    path: "latency_stdev_ns.median",
+    shown: of("standard deviation", "latency_stdev_ns")
+        .below("of requests")
+        .detail(),
     column: "stdev_ns",
-    bench: "stdev-ns",
     claimed: false,
-    measured: true,
+    own: None,
     values: |_, case| of_all(case, |latency| latency.stdev),
-    value: |cell| Some(cell.measured.get("latency_stdev_ns")?.median),
-    title: "standard deviation",
-    below: "of requests",
     compared: "standard deviation",
-    details: true,
     ..P50
 };
 
 /// The latency that one request in ten exceeds.
 pub const P90: Metric = Metric {
     key: "p90",
-    path: "latency_ns.p90.median",
+    shown: of("p90", "latency_ns.p90").detail(),
     column: "p90_ns",
-    bench: "p90-ns",
     claimed: false,
-    values: |run, case| values(run, case, "p90", 0.9),
-    value: |cell| Some(cell.latency_ns.get("p90")?.median),
-    title: "p90",
+    values: |run, case| values(run, case, 0.9),
+    own: Some(|cell| Some(cell.latency_ns.get("p90")?.median)),
     compared: "p90",
-    details: true,
     ..P50
 };
 
 /// The latency that one request in a hundred exceeds.
 pub const P99: Metric = Metric {
     key: "p99",
-    path: "latency_ns.p99.median",
+    shown: of("p99", "latency_ns.p99"),
     column: "p99_ns",
     bench: "p99-ns",
-    values: |run, case| values(run, case, "p99", 0.99),
-    value: |cell| Some(cell.latency_ns.get("p99")?.median),
-    title: "p99",
+    values: |run, case| values(run, case, 0.99),
+    own: Some(|cell| Some(cell.latency_ns.get("p99")?.median)),
     compared: "p99",
     ..P50
 };
@@ -112,42 +104,37 @@ pub const P99: Metric = Metric {
 /// The latency that one request in a thousand exceeds.
 pub const P99_9: Metric = Metric {
     key: "p99_9",
-    path: "latency_ns.p99_9.median",
+    shown: of("p99.9", "latency_ns.p99_9")
+        .supported("p99_9_supported")
+        .detail(),
     column: "p99_9_ns",
-    bench: "p99.9-ns",
     claimed: false,
-    values: |run, case| values(run, case, "p99_9", 0.999),
-    value: |cell| Some(cell.latency_ns.get("p99_9")?.median),
-    title: "p99.9",
+    values: |run, case| values(run, case, 0.999),
+    own: Some(|cell| Some(cell.latency_ns.get("p99_9")?.median)),
     compared: "p99.9",
-    details: true,
-    rests_on_episodes: true,
     ..P50
 };
 
 /// The largest latency of all blocks.
 pub const MAX: Metric = Metric {
     key: "max",
-    path: "latency_max_ns",
+    shown: of("max", "latency_max_ns").detail(),
     column: "max_ns",
-    bench: "max-ns",
     claimed: false,
     values: |_, _| Vec::new(),
-    value: |cell| cell.latency_max_ns.map(|ns| ns as f64),
-    title: "max",
+    own: Some(|cell| cell.latency_max_ns.map(|ns| ns as f64)),
     compared: "max",
-    details: true,
     ..P50
 };
 
 /// A percentile of each measured block, those that never ended left out. Those of the closed loop before a search are no
 /// figures of its cell.
-fn values(run: &Run, case: &Case<'_>, name: &str, q: f64) -> Vec<(u32, f64)> {
+fn values(run: &Run, case: &Case<'_>, q: f64) -> Vec<(u32, f64)> {
     if case.is_search() {
         return Vec::new();
     }
     let each = case.measured().filter_map(|trial| {
-        let ns = latency_of(run, trial, name, q).filter(|ns| *ns < NEVER)?;
+        let ns = latency_of(run, trial, q).filter(|ns| *ns < NEVER)?;
         Some((trial.block, ns as f64))
     });
     each.collect()
@@ -172,23 +159,12 @@ pub fn stored<'a>(run: &'a Run, trial: &Trial) -> Option<&'a Histogram> {
 }
 
 /// A percentile of a trial, nanoseconds; [`NEVER`]: among the requests that were never answered.
-pub fn latency_of(run: &Run, trial: &Trial, name: &str, q: f64) -> Option<u64> {
+pub fn latency_of(run: &Run, trial: &Trial, q: f64) -> Option<u64> {
     let load = trial.load.as_ref()?;
     // A histogram has only latencies that ended.
     match stored(run, trial).filter(|_| load.latency_ns.infinite == 0) {
         Some(histogram) => quantile(histogram, q).map(|ns| ns.0),
-        None => (load.latency_ns.count > 0).then(|| reported(load, name)),
-    }
-}
-
-fn reported(load: &LoadReport, quantile: &str) -> u64 {
-    let latency = &load.latency_ns;
-    match quantile {
-        "p50" => latency.p50,
-        "p75" => latency.p75,
-        "p90" => latency.p90,
-        "p99" => latency.p99,
-        "p99_9" => latency.p99_9,
-        _ => latency.p99_99,
+        None if load.latency_ns.count > 0 => load.latency_ns.percentile(100.0 * q),
+        None => None,
     }
 }

@@ -5,11 +5,12 @@ use prony_record::Role;
 
 use super::metric::{LOWER, Metric};
 use crate::numbers;
+use crate::table::{BYTES, Shown};
 
 /// Peak resident memory of the subject's largest process, in the window or a program's whole run.
 pub const PEAK: Metric = Metric {
     key: "memory_peak",
-    path: "memory_peak_bytes.median",
+    shown: Shown::of("memory peak", "memory_peak_bytes", BYTES).detail(),
     column: "memory_peak_bytes",
     unit: "B",
     bench: "peak-B",
@@ -18,7 +19,7 @@ pub const PEAK: Metric = Metric {
     alone: numbers::bytes,
     claimed: true,
     bound_below: None,
-    measured: true,
+    own: None,
     values: |_, case| {
         let trials = case.measured();
         let of_server =
@@ -26,11 +27,4 @@ pub const PEAK: Metric = Metric {
         let of_program = case.runs().map(|(t, run)| (t.block, run.peak_bytes as f64));
         of_server.chain(of_program).collect()
     },
-    value: |cell| Some(cell.memory_peak_bytes()?.median),
-    title: "memory peak",
-    below: "",
-    details: true,
-    show: numbers::bytes,
-    rests_on_episodes: false,
-    marks: &[],
 };

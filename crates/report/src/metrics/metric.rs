@@ -1,12 +1,11 @@
 //! What a metric is: names, unit, direction, values, format, marks.
 
-use prony_findings::{Case, Code};
+use prony_findings::Case;
 
 use crate::Run;
 use crate::figures::CellFigures;
-use crate::numbers::NOTHING;
 use crate::ratio::RatioFigure;
-use crate::table::{Column, Entry};
+use crate::table::Shown;
 
 /// The key of the metric whose ratio has a place of its own in a cell.
 pub const RATE: &str = "rate";
@@ -21,13 +20,13 @@ pub const LOWER: &str = "lower";
 pub struct Metric {
     /// Its key among ratios and in exports: `p50`.
     pub key: &'static str,
-    /// Where it is in a cell of `summary.json`: `latency_ns.p50.median`.
-    pub path: &'static str,
+    /// How tables show it, and where it is in a cell of `summary.json`.
+    pub shown: Shown,
     /// Its column in `summary.csv`, which ends in its unit; empty: it has columns of its own there.
     pub column: &'static str,
     /// Its unit in exports; what a request is, is a count of a program.
     pub unit: &'static str,
-    /// Its unit with its name in it, as benchstat wants it.
+    /// Its unit with its name in it, as benchstat wants it; empty: it is not claimed.
     pub bench: &'static str,
     /// Which way is better: [`HIGHER`] or [`LOWER`].
     pub better: &'static str,
@@ -39,27 +38,21 @@ pub struct Metric {
     pub claimed: bool,
     /// Whether a figure that is a bound (the generator was the limit) is one from below. `None`: it is none at all.
     pub bound_below: Option<bool>,
-    /// Whether the cell has it in [`Measured`], by the range of its values, rather than in a place of its own.
-    pub measured: bool,
     /// Its value in each measured block of a cell, in [`Metric::unit`]; empty where there is only one of all blocks.
     pub values: fn(&Run, &Case<'_>) -> Vec<(u32, f64)>,
-    /// Its value of all blocks together.
-    pub value: fn(&CellFigures) -> Option<f64>,
-    /// What a table calls it.
-    pub title: &'static str,
-    /// The unit below that; empty: the figures say it.
-    pub below: &'static str,
-    /// Whether it stands in the appendix only.
-    pub details: bool,
-    /// How a table shows it.
-    pub show: fn(f64) -> String,
-    /// Whether a table marks it where too few separate slow episodes stand behind it.
-    pub rests_on_episodes: bool,
-    /// Findings that are footnotes on it.
-    pub marks: &'static [Code],
+    /// Its value of all blocks together, where the cell has it in a place of its own; `None`: it is among what is [measured](Metric::measured).
+    pub own: Option<fn(&CellFigures) -> Option<f64>>,
 }
 
 impl Metric {
+    /// Its value of all blocks together.
+    pub fn value(self, cell: &CellFigures) -> Option<f64> {
+        match self.own {
+            Some(of) => of(cell),
+            None => Some(cell.measured.get(self.shown.path)?.median),
+        }
+    }
+
     /// By how much a ratio to the baseline between these ends is worse, as a part: 0.05 is 5 % worse, a negative one is
     /// better. Both ends, the nearer to better first.
     pub fn worse(self, low: f64, high: f64) -> (f64, f64) {
@@ -79,35 +72,6 @@ impl Metric {
         match self.is_rate() {
             true => cell.ratio.as_ref(),
             false => cell.ratios.get(self.key),
-        }
-    }
-
-    /// The head of its column in a table.
-    pub fn head(self) -> Column {
-        Column {
-            title: self.title.to_owned(),
-            below: self.below.into(),
-            numeric: true,
-            details: self.details,
-            ..Column::default()
-        }
-    }
-
-    /// Its figure in a table.
-    pub fn entry(self, cell: &CellFigures) -> Entry {
-        let entry = Entry::figure(self.path, (self.value)(cell), self.show);
-        Entry {
-            few: self.rests_on_episodes && entry.value.is_some() && !cell.p99_9_supported,
-            ..entry
-        }
-    }
-    /// The same of a server, of which one that does not keep up with its schedule has no latency.
-    pub fn of_server(self, cell: &CellFigures) -> Entry {
-        let is_lost = cell.is_overloaded() && self.path.starts_with("latency");
-        match (is_lost, self.key) {
-            (false, _) => self.entry(cell),
-            (true, "p50") => Entry::text("overloaded"),
-            (true, _) => Entry::text(NOTHING),
         }
     }
 }

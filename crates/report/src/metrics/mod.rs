@@ -16,7 +16,7 @@ use prony_findings::Case;
 use crate::Run;
 use crate::figures::{Figure, Measured};
 
-pub use latency::{latency_of, stored};
+pub use latency::{QUANTILES, latency_of, stored};
 pub use metric::Metric;
 
 impl Metric {
@@ -32,24 +32,16 @@ impl Metric {
     pub const RECEIVED: Metric = rate::RECEIVED;
     /// Median latency.
     pub const P50: Metric = latency::P50;
-    /// The latency that one request in ten exceeds.
-    pub const P90: Metric = latency::P90;
     /// The latency that one request in a hundred exceeds.
     pub const P99: Metric = latency::P99;
     /// The latency that one request in a thousand exceeds.
     pub const P99_9: Metric = latency::P99_9;
-    /// The largest latency of all blocks.
-    pub const MAX: Metric = latency::MAX;
     /// CPU time of the subject a request.
     pub const CPU: Metric = cpu::SUBJECT;
-    /// Time from the start of the subject's process until its ready sign.
-    pub const READY: Metric = start::READY;
-    /// Time of the first request after that.
-    pub const FIRST: Metric = start::FIRST;
-    /// Time of a request after a rest.
-    pub const AFTER_REST: Metric = start::AFTER_REST;
-    /// Peak resident memory of the subject.
+    /// Peak memory of the subject.
     pub const MEMORY: Metric = memory::PEAK;
+    /// How long starting took: until the ready sign, for the first request, and for one after a rest.
+    pub const OF_START: [Metric; 3] = [start::READY, start::FIRST, start::AFTER_REST];
 
     /// All of them, in the order of tables and columns.
     pub const ALL: [Metric; 16] = [
@@ -88,12 +80,13 @@ impl Metric {
 
     /// Those that the cell has in [`Measured`], each with its figure.
     pub fn measured(run: &Run, case: &Case<'_>) -> Measured {
-        let own = Metric::ALL.into_iter().filter(|metric| metric.measured);
+        let own = Metric::ALL
+            .into_iter()
+            .filter(|metric| metric.own.is_none());
         let figure = |metric: Metric| {
             let values = (metric.values)(run, case).into_iter();
             let values: Vec<f64> = values.map(|(_, value)| value).collect();
-            let name = metric.path.trim_end_matches(".median");
-            (name, Figure::range(&values))
+            (metric.shown.path, Figure::range(&values))
         };
         Measured::of(own.map(figure).collect())
     }
@@ -111,15 +104,19 @@ mod tests {
         let names = |of: fn(&Metric) -> &'static str| -> BTreeSet<&'static str> {
             Metric::ALL.iter().map(of).collect()
         };
-        let all: [fn(&Metric) -> &'static str; 4] =
-            [|m| m.key, |m| m.path, |m| m.title, |m| m.compared];
+        let all: [fn(&Metric) -> &'static str; 4] = [
+            |m| m.key,
+            |m| m.shown.path,
+            |m| m.shown.title,
+            |m| m.compared,
+        ];
         for of in all {
             assert_eq!(names(of).len(), Metric::ALL.len());
             assert!(!names(of).contains(""));
         }
         for metric in Metric::ALL {
-            let found = Metric::with_key(metric.key).map(|of| of.path);
-            assert_eq!(found, Some(metric.path));
+            let found = Metric::with_key(metric.key).map(|of| of.shown.path);
+            assert_eq!(found, Some(metric.shown.path));
         }
         assert!(Metric::with_key("speed").is_none());
         assert_eq!(Metric::RATE.worse(0.5, 0.75), (0.25, 0.5));

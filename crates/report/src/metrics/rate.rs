@@ -4,12 +4,14 @@ use prony_findings::measure;
 
 use super::metric::{HIGHER, Metric, RATE as RATE_KEY};
 use crate::numbers;
-use crate::table::ON_RATE;
+use crate::table::{self, ON_RATE, Shown, Unit};
 
 /// Requests, or what a program counts, a second. `summary.csv` has its ends beside it.
 pub const RATE: Metric = Metric {
     key: RATE_KEY,
-    path: "rate_per_s.median",
+    shown: Shown::of("requests/s", "rate_per_s", table::RATE)
+        .with_ends()
+        .marked(ON_RATE),
     column: "",
     unit: "requests/s",
     bench: "req/s",
@@ -18,28 +20,23 @@ pub const RATE: Metric = Metric {
     alone: numbers::rate,
     claimed: true,
     bound_below: Some(true),
-    measured: false,
     values: |_, case| case.rates(),
-    value: |cell| Some(cell.rate_per_s?.median),
-    title: "requests/s",
-    below: "",
-    details: false,
-    show: numbers::rate,
-    rests_on_episodes: false,
-    marks: ON_RATE,
+    own: Some(|cell| Some(cell.rate_per_s?.median)),
 };
 
 /// Bytes of answers received a second, heads included.
 pub const RECEIVED: Metric = Metric {
     key: "received",
-    path: "received_bytes_per_s.median",
+    shown: Shown::of("received", "received_bytes_per_s", Unit::of(received))
+        .below("a second")
+        .detail(),
     column: "received_bytes_per_s",
     unit: "B/s",
-    bench: "B/s",
+    bench: "",
     compared: "received a second",
     alone: received,
     claimed: false,
-    measured: true,
+    own: None,
     values: |_, case| {
         let each = case.measured().filter_map(|trial| {
             let load = trial.load.as_ref()?;
@@ -48,12 +45,6 @@ pub const RECEIVED: Metric = Metric {
         });
         each.collect()
     },
-    value: |cell| Some(cell.measured.get("received_bytes_per_s")?.median),
-    title: "received",
-    below: "a second",
-    details: true,
-    show: received,
-    marks: &[],
     ..RATE
 };
 

@@ -6,68 +6,43 @@ use prony_stats::Time;
 
 use super::metric::{LOWER, Metric};
 use crate::numbers;
+use crate::table::{Shown, TIME};
 
-/// Of older runs and of workloads without it there is none, so that no column of dashes is made of it.
-const OF_START: Metric = Metric {
-    key: "",
-    path: "",
-    column: "",
-    unit: "ns",
-    bench: "",
-    better: LOWER,
-    compared: "",
-    alone: numbers::time,
-    claimed: false,
-    bound_below: None,
-    measured: true,
-    values: |_, _| Vec::new(),
-    value: |_| None,
-    title: "",
-    below: "",
-    details: true,
-    show: numbers::time,
-    rests_on_episodes: false,
-    marks: &[],
-};
-
-/// Time from the start of the subject's process until its ready sign: with an HTTP sign its first answer.
+/// Time from the start of the subject's process until its ready sign: with an HTTP sign its first answer. Older runs have none.
 pub const READY: Metric = Metric {
     key: "ready",
-    path: "ready_ns.median",
+    shown: Shown::of("time to ready", "ready_ns", TIME),
     column: "ready_ns",
+    unit: "ns",
     bench: "ready-ns",
+    better: LOWER,
     compared: "time to ready",
+    alone: numbers::time,
     claimed: true,
+    bound_below: None,
     values: |_, case| of_trials(case, measure::time_to_ready),
-    value: |cell| Some(cell.measured.get("ready_ns")?.median),
-    title: "time to ready",
-    ..OF_START
+    own: None,
 };
 
 /// Time of the first of the workload's requests after its ready sign.
 pub const FIRST: Metric = Metric {
     key: "first",
-    path: "first_answer_ns.median",
+    shown: Shown::of("first request", "first_answer_ns", TIME),
     column: "first_answer_ns",
-    bench: "first-answer-ns",
     compared: "first request",
+    claimed: false,
     values: |_, case| of_trials(case, measure::first_answer),
-    value: |cell| Some(cell.measured.get("first_answer_ns")?.median),
-    title: "first request",
-    ..OF_START
+    ..READY
 };
 
 /// Time of a request after nothing had been asked for as long as the workload says.
 pub const AFTER_REST: Metric = Metric {
     key: "after-rest",
-    path: "after_rest_ns.median",
+    shown: Shown::of("after a rest", "after_rest_ns", TIME),
     column: "after_rest_ns",
-    bench: "after-rest-ns",
     compared: "request after a rest",
     values: |_, case| of_trials(case, measure::after_rest),
-    value: |cell| Some(cell.measured.get("after_rest_ns")?.median),
-    title: "after a rest",
-    ..OF_START
+    ..FIRST
 };
 
 fn of_trials(case: &Case<'_>, time: fn(&Trial) -> Option<Time>) -> Vec<(u32, f64)> {

@@ -6,8 +6,8 @@ pub mod figures;
 use prony_record::{Arrival, Plan, PlannedWorkload, Work};
 
 use crate::figures::CellFigures;
-use crate::numbers;
-use crate::table::Entry;
+use crate::lists::distinct;
+use crate::words::paragraph;
 
 impl CellFigures {
     /// Whether its subject did not keep up with the schedule in any block.
@@ -18,54 +18,25 @@ impl CellFigures {
     }
 }
 
-/// Requests, or users, that the schedule drew a second.
-pub fn drawn(cell: &CellFigures) -> Entry {
-    let drawn = cell.open.as_ref().and_then(|open| open.drawn_per_s);
-    let drawn = drawn.map(|figure| figure.median);
-    Entry::figure("open.drawn_per_s.median", drawn, numbers::rate)
-}
-
 /// How requests follow each other, of all workloads of servers.
 pub fn loops(plan: &Plan) -> String {
-    let servers = || {
-        let mut workloads = plan.workloads.iter();
-        std::iter::from_fn(move || workloads.find(|w| w.work() == Work::Server))
-    };
+    let servers = plan.workloads.iter().filter(|w| w.work() == Work::Server);
     let of_users = |w: &PlannedWorkload| w.source.as_ref().is_some_and(|of| of.scenario.is_some());
-    let has = |is: fn(&Arrival) -> bool| servers().any(|w| !of_users(w) && is(&w.arrival));
-    let has_users =
-        |is_open: bool| servers().any(|w| of_users(w) && w.arrival.is_open() == is_open);
-    let mut said = Vec::new();
-    if has(|arrival| *arrival == Arrival::Closed) || servers().next().is_none() {
-        said.push(
-            "A closed loop: each connection sends its next request when the last is answered",
-        );
+    let name = |workload: &PlannedWorkload| match (of_users(workload), &workload.arrival) {
+        (true, arrival) if arrival.is_open() => "open: users",
+        (true, _) => "closed: users",
+        (false, Arrival::Closed) => "closed",
+        (false, Arrival::Think { .. }) => "closed: thinking",
+        (false, _) => "open",
+    };
+    let mut names = distinct(servers.map(name));
+    if names.is_empty() {
+        names.push("closed");
     }
-    if has(|arrival| matches!(arrival, Arrival::Think { .. })) {
-        said.push(
-            "A closed loop with think time: each connection sends its next request that long after the last \
-             is answered",
-        );
-    }
-    if has(Arrival::is_open) {
-        said.push(
-            "An open loop: requests start by a schedule that is drawn beforehand, whatever the answers do; one \
-             for which no connection is idle waits for one",
-        );
-    }
-    if has_users(false) {
-        said.push(
-            "Users in a closed loop: each does its steps on a connection of its own, thinks between them where the scenario says so, \
-             and begins again after the last",
-        );
-    }
-    if has_users(true) {
-        said.push(
-            "Users in an open loop: they arrive by a schedule that is drawn beforehand, whatever the answers do; one for \
-             whom no connection is idle waits for one",
-        );
-    }
-    said.join(". ")
+    let said = names
+        .into_iter()
+        .map(|name| paragraph(&format!("loop, {name}")));
+    said.collect::<Vec<_>>().join(". ")
 }
 
 /// What latency counts from in an open loop, where there is one.

@@ -5,14 +5,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use prony_findings::{Records, measure};
-use prony_record::{Cell, Plan};
+use prony_record::{Plan, PlannedSetting};
 use prony_stats::{Growth, scaling};
 use serde::Serialize;
 
+use super::works::{count, is_timed};
 use crate::Run;
 use crate::figure::kind_name;
 use crate::figures::CellFigures;
-use crate::lists::distinct;
+use crate::lists::{distinct, push_under};
 use crate::ratio::RatioFigure;
 use crate::settings::{THREADS, without};
 
@@ -120,25 +121,18 @@ pub fn across(run: &Run, records: &Records<'_>, cells: &[CellFigures]) -> Across
 pub fn main_count(cells: &[&CellFigures], workload: &str) -> Option<u64> {
     let mut measured: BTreeMap<u64, usize> = BTreeMap::new();
     for cell in cells.iter().filter(|c| c.workload == workload) {
-        let count = cell.program.as_ref()?.count;
-        *measured.entry(count).or_default() += usize::from(cell.is_measured());
+        *measured.entry(count(cell)?).or_default() += usize::from(cell.is_measured());
     }
     let most = measured
-        .iter()
-        .max_by_key(|&(count, cells)| (*cells, *count));
-    most.map(|(count, _)| *count)
-}
-
-fn has_durations(cell: &CellFigures) -> bool {
-    let program = cell.program.as_ref();
-    program.is_some_and(|program| program.durations.is_some())
+        .into_iter()
+        .max_by_key(|(count, cells)| (*cells, *count));
+    most.map(|(count, _)| count)
 }
 
 fn rates(records: &Records<'_>, plan: &Plan, id: &str) -> BTreeMap<u32, f64> {
-    let cell: Option<&Cell> = plan.cells.iter().find(|cell| cell.id == id);
-    cell.map_or_else(BTreeMap::new, |cell| {
-        records.case(cell).rates().into_iter().collect()
-    })
+    let cell = plan.cells.iter().find(|cell| cell.id == id);
+    let rates = cell.map(|cell| records.case(cell).rates());
+    rates.into_iter().flatten().collect()
 }
 
 /// Log ratios by block.
@@ -172,104 +166,71 @@ fn ratio_of(plan: &Plan, reference_cell: &str, logs: &Logs) -> Option<RatioFigur
     RatioFigure::of(reference_cell, pairs)?.by_runs(plan, &blocks)
 }
 
+/// Subject, workload and size.
+fn work(cell: &CellFigures) -> (&str, &str, Option<u64>) {
+    (&cell.subject, &cell.workload, count(cell))
+}
+
 fn effects(plan: &Plan, records: &Records<'_>, cells: &[&CellFigures]) -> Vec<Effect> {
-    let cells: Vec<&CellFigures> = cells
-        .iter()
-        .copied()
-        .filter(|c| !has_durations(c))
-        .collect();
+    let cells = cells.iter().copied().filter(|c| is_timed(c));
+    let cells: Vec<&CellFigures> = cells.collect();
+    let subjects = distinct(cells.iter().map(|c| c.subject.as_str()));
     let mut found = Vec::new();
     for setting in plan.settings.iter().filter(|s| s.name != THREADS) {
-        let Some(base) = setting.values.first() else {
-            continue;
-        };
         for value in setting.values.iter().skip(1) {
-            for subject in distinct(cells.iter().map(|c| c.subject.as_str())) {
-                let change = Change {
-                    subject,
-                    setting: &setting.name,
-                    value,
-                    base,
-                };
-                found.extend(change.effects(plan, records, &cells));
+            for subject in &subjects {
+                found.extend(of_change(plan, records, &cells, (setting, value, subject)));
             }
         }
     }
     found
 }
 
-/// One value of a setting beside its first, for one subject.
-struct Change<'a> {
-    subject: &'a str,
-    setting: &'a str,
-    value: &'a str,
-    base: &'a str,
-}
-
-impl Change<'_> {
-    /// One effect a workload, and all together where there are several.
-    fn effects(&self, plan: &Plan, records: &Records<'_>, cells: &[&CellFigures]) -> Vec<Effect> {
-        let (mut found, mut all, mut pairs_of_all) = (Vec::new(), Vec::new(), 0);
-        for workload in distinct(cells.iter().map(|c| c.workload.as_str())) {
-            let count = main_count(cells, workload);
-            let own = cells
-                .iter()
-                .filter(|c| c.workload == workload && c.program.as_ref().map(|p| p.count) == count);
-            let own: Vec<&CellFigures> =
-                own.copied().filter(|c| c.subject == self.subject).collect();
-            let pairs: Vec<Logs> = self
-                .pairs(&own)
-                .map(|(with, base)| {
-                    let of = |cell: &CellFigures| rates(records, plan, &cell.cell);
-                    log_ratios(&of(with), &of(base))
-                })
-                .filter(|logs| !logs.is_empty())
-                .collect();
-            let logs = mean_logs(&pairs);
-            if let Some(ratio) = ratio_of(plan, "", &logs) {
-                found.push(self.effect(Some(workload), pairs.len(), ratio));
-                pairs_of_all += pairs.len();
-                all.push(logs);
-            }
-        }
-        if found.len() > 1
-            && let Some(ratio) = ratio_of(plan, "", &mean_logs(&all))
-        {
-            found.push(self.effect(None, pairs_of_all, ratio));
-        }
-        found
-    }
-
-    /// Cells with the value, each with the one that differs in nothing else.
-    fn pairs<'a>(
-        &self,
-        own: &[&'a CellFigures],
-    ) -> impl Iterator<Item = (&'a CellFigures, &'a CellFigures)> {
-        let has = |cell: &CellFigures, value: &str| {
-            cell.settings.get(self.setting).map(String::as_str) == Some(value)
-        };
-        own.iter().filter_map(move |with| {
-            let same = |other: &&&CellFigures| {
-                has(other, self.base)
-                    && without(&other.settings, self.setting)
-                        == without(&with.settings, self.setting)
-            };
-            let base = own.iter().find(same).filter(|_| has(with, self.value))?;
-            Some((*with, *base))
-        })
-    }
-
-    fn effect(&self, workload: Option<&str>, pairs: usize, ratio: RatioFigure) -> Effect {
-        Effect {
-            subject: self.subject.to_owned(),
-            setting: self.setting.to_owned(),
-            value: self.value.to_owned(),
-            base: self.base.to_owned(),
+/// What a value of a setting does to a subject: one effect a workload, and all together where there are several.
+fn of_change(
+    plan: &Plan,
+    records: &Records<'_>,
+    cells: &[&CellFigures],
+    (setting, value, subject): (&PlannedSetting, &str, &str),
+) -> Vec<Effect> {
+    let base = setting.values[0].as_str();
+    let effect = |workload: Option<&str>, pairs: usize, logs: &Logs| {
+        Some(Effect {
+            subject: subject.to_owned(),
+            setting: setting.name.clone(),
+            value: value.to_owned(),
+            base: base.to_owned(),
             workload: workload.map(str::to_owned),
             pairs,
-            ratio,
+            ratio: ratio_of(plan, "", logs)?,
+        })
+    };
+    let has = |cell: &CellFigures, value: &str| {
+        cell.settings.get(&setting.name).map(String::as_str) == Some(value)
+    };
+    let rest = |cell: &CellFigures| without(&cell.settings, &setting.name);
+    let (mut found, mut all) = (Vec::new(), Vec::new());
+    for workload in distinct(cells.iter().map(|c| c.workload.as_str())) {
+        let same_work = (subject, workload, main_count(cells, workload));
+        let own = || cells.iter().filter(|c| work(c) == same_work);
+        // Each with the one that differs in nothing else.
+        let pairs = own().filter(|with| has(with, value)).filter_map(|with| {
+            let other = own().find(|of| has(of, base) && rest(of) == rest(with))?;
+            let rates = |cell: &CellFigures| rates(records, plan, &cell.cell);
+            Some(log_ratios(&rates(with), &rates(other)))
+        });
+        let pairs: Vec<Logs> = pairs.filter(|logs| !logs.is_empty()).collect();
+        let logs = mean_logs(&pairs);
+        if let Some(effect) = effect(Some(workload), pairs.len(), &logs) {
+            found.push(effect);
+            all.push(logs);
         }
     }
+    if found.len() > 1 {
+        let pairs = found.iter().map(|of| of.pairs).sum();
+        found.extend(effect(None, pairs, &mean_logs(&all)));
+    }
+    found
 }
 
 /// Cores that a program's threads have; 0: not known.
@@ -283,12 +244,11 @@ pub fn cores(run: &Run) -> u32 {
 fn efficiencies(run: &Run, records: &Records<'_>, cells: &[&CellFigures]) -> Vec<Efficiency> {
     let threads = |cell: &CellFigures| cell.program.as_ref().map_or(0, |p| p.threads);
     let mut found = Vec::new();
-    for many in cells.iter().filter(|c| threads(c) > 1 && !has_durations(c)) {
+    for many in cells.iter().filter(|c| threads(c) > 1 && is_timed(c)) {
         let settings = without(&many.settings, THREADS);
         let same = |one: &&&CellFigures| {
             threads(one) == 1
-                && (&one.subject, &one.workload) == (&many.subject, &many.workload)
-                && one.program.as_ref().map(|p| p.count) == many.program.as_ref().map(|p| p.count)
+                && work(one) == work(many)
                 && without(&one.settings, THREADS) == settings
         };
         let Some(one) = cells.iter().find(same) else {
@@ -307,7 +267,7 @@ fn efficiencies(run: &Run, records: &Records<'_>, cells: &[&CellFigures]) -> Vec
         found.push(Efficiency {
             subject: many.subject.clone(),
             workload: many.workload.clone(),
-            count: many.program.as_ref().map_or(0, |p| p.count),
+            count: work(many).2.unwrap_or(0),
             settings,
             threads: threads(many),
             cell: many.cell.clone(),
@@ -323,14 +283,16 @@ fn efficiencies(run: &Run, records: &Records<'_>, cells: &[&CellFigures]) -> Vec
 }
 
 fn scalings(plan: &Plan, records: &Records<'_>, cells: &[&CellFigures]) -> Vec<ScalingFigure> {
-    let family = |c: &CellFigures| (c.workload.clone(), c.subject.clone(), c.settings.clone());
+    let mut families: Vec<(_, Vec<&CellFigures>)> = Vec::new();
+    for cell in cells {
+        push_under(
+            &mut families,
+            (&cell.workload, &cell.subject, &cell.settings),
+            *cell,
+        );
+    }
     let mut found = Vec::new();
-    for (workload, subject, settings) in distinct(cells.iter().map(|c| family(c))) {
-        let own: Vec<&CellFigures> = cells
-            .iter()
-            .copied()
-            .filter(|c| family(c) == (workload.clone(), subject.clone(), settings.clone()))
-            .collect();
+    for ((workload, subject, settings), own) in families {
         let blocks = by_block(plan, records, &own);
         let Some(seen) = scaling(&blocks) else {
             continue;
@@ -355,9 +317,9 @@ fn scalings(plan: &Plan, records: &Records<'_>, cells: &[&CellFigures]) -> Vec<S
             large_end: seen.large_end.0,
             growth: growth_name(seen.growth),
             says: says(&seen),
-            workload,
-            subject,
-            settings,
+            workload: workload.clone(),
+            subject: subject.clone(),
+            settings: settings.clone(),
         });
     }
     found

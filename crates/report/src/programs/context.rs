@@ -1,17 +1,17 @@
 //! What all sections on programs are made from, and what they call things.
 
 use prony_base::plural;
-use prony_record::{NotRun, Plan};
 
-use super::across::{Across, main_count};
-use super::works::{self, Family, Kind, is_timed};
+use super::across::Across;
+use super::works::{self, Family, Kind};
 use crate::Run;
 use crate::figures::CellFigures;
-use crate::lists::{distinct, push_new};
+use crate::lists::distinct;
 use crate::notes::Notes;
 use crate::numbers;
-use crate::part::{self, concerned};
+use crate::part;
 use crate::settings::{Settings, THREADS, with_settings};
+use crate::words::paragraph;
 
 /// What the sections are made from.
 pub type Context<'a> = part::Context<'a, Programs<'a>>;
@@ -36,38 +36,11 @@ impl<'a> Context<'a> {
         Context::of(run, cells, notes, Programs { cells: own, across })
     }
 
-    /// The workloads whose time is measured, at the size that tables over several of them show.
-    pub(super) fn timed(&self) -> Vec<(&'a str, Option<u64>)> {
-        let timed: Vec<&CellFigures> = self
-            .own
-            .cells
-            .iter()
-            .copied()
-            .filter(|c| is_timed(c))
-            .collect();
-        let workloads = distinct(timed.iter().map(|c| c.workload.as_str()));
-        workloads
-            .into_iter()
-            .map(|w| (w, main_count(&timed, w)))
-            .collect()
-    }
-
     /// The cells of one workload and size.
     pub(super) fn group(&self, workload: &str, count: Option<u64>) -> Vec<&'a CellFigures> {
-        let own = |c: &&&CellFigures| {
-            c.workload == workload && c.program.as_ref().map(|p| p.count) == count
-        };
-        self.own.cells.iter().filter(own).copied().collect()
-    }
-
-    /// The workloads and sizes, in the plan's order.
-    pub(super) fn keys(&self) -> Vec<(&'a str, Option<u64>)> {
-        distinct(
-            self.own
-                .cells
-                .iter()
-                .map(|c| (c.workload.as_str(), c.program.as_ref().map(|p| p.count))),
-        )
+        let cells = self.own.cells.iter().copied();
+        let own = cells.filter(|c| c.workload == workload && works::count(c) == count);
+        own.collect()
     }
 
     /// The cells by size and number of threads, which are different amounts of work; among those of one amount the leader
@@ -81,7 +54,7 @@ impl<'a> Context<'a> {
         });
         let amount = |c: &CellFigures| {
             let threads = works::threads(plan, c).parse().unwrap_or(u64::MAX);
-            (c.program.as_ref().map_or(0, |p| p.count), threads)
+            (works::count(c), threads)
         };
         cells.sort_by(|a, b| {
             let leader = b.standing().total_cmp(&a.standing());
@@ -110,44 +83,9 @@ impl<'a> Context<'a> {
             .cells
             .iter()
             .filter(|c| workloads.contains(&c.workload.as_str()));
-        let further = own.filter_map(|c| c.program.as_ref());
-        if further.map(|p| p.lines_left_out).max().unwrap_or(0) > 0 {
-            said.push(
-                "Some programs printed more than one line of figures: only the first is shown here, and \
-                 memory and CPU time are of all that such a program did."
-                    .to_owned(),
-            );
-        }
-        said
-    }
-
-    /// Who is not in the tables of these workloads and sizes, and why.
-    pub(super) fn absent(&self, members: &[(&str, u64)]) -> Vec<String> {
-        let mut said: Vec<String> = Vec::new();
-        for not in &self.run.plan.not_run {
-            let subjects = self.run.plan.subjects.iter();
-            let mut rests = subjects.filter_map(|subject| {
-                let of = |(workload, count): &(&str, u64)| {
-                    concerned(not, &subject.id, workload, &format!("n={count}"))
-                };
-                Some((subject.id.as_str(), members.iter().find_map(of)?))
-            });
-            let Some((name, rest)) = rests.next() else {
-                continue;
-            };
-            let reason = not.reason.trim_end_matches('.');
-            let rest = if rest.is_empty() {
-                rest
-            } else {
-                format!(", {rest}")
-            };
-            let sentence = format!("{name}{rest}: {reason}.");
-            // The same of several sizes is said once.
-            push_new(&mut said, sentence);
-        }
-        if !said.is_empty() {
-            let list = said.join(" ");
-            said = vec![format!("Not in the table: {list}")];
+        let mut further = own.filter_map(|c| c.program.as_ref());
+        if further.any(|p| p.lines_left_out > 0) {
+            said.push(paragraph("programs: lines"));
         }
         said
     }
@@ -177,30 +115,28 @@ impl<'a> Context<'a> {
         cells.iter().map(label).collect()
     }
 
-    /// The cells' labels with only those settings that do not have their first value, and these in
-    /// short: pictures have little room.
-    pub(super) fn unusual_labels(&self, cells: &[&CellFigures]) -> Vec<String> {
-        let label = |cell: &&CellFigures| {
-            let mut label = cell.subject.clone();
-            for setting in &self.run.plan.settings {
-                let value = cell.settings.get(&setting.name);
-                let Some(value) = value.filter(|value| setting.values.first() != Some(*value))
-                else {
-                    continue;
-                };
-                let value = value.as_str();
-                label.push_str(", ");
-                match &*setting.name {
-                    THREADS => label.push_str(&threads_word(value)),
-                    // A word says by itself what it is of, but for these.
-                    name if value.len() < 4 || value.parse::<f64>().is_ok() || value == "false" => {
-                        label.push_str(&format!("{name}={value}"));
-                    }
-                    _ => label.push_str(value),
+    /// A subject with only those of its settings that do not have their first value, and these in short. What lacks a setting has its first value.
+    pub(super) fn unusual_label(&self, subject: &str, settings: &Settings) -> String {
+        let planned = self.run.plan.settings.iter();
+        let named = planned.filter_map(|setting| {
+            let value = settings.get(&setting.name)?;
+            let name = &setting.name;
+            (setting.values.first() != Some(value)).then(|| match &**name {
+                THREADS => threads_word(value),
+                // A word says by itself what it is of, but for these.
+                _ if value.len() < 4 || value.parse::<f64>().is_ok() || value == "false" => {
+                    format!("{name}={value}")
                 }
-            }
-            label
-        };
+                _ => value.clone(),
+            })
+        });
+        let words: Vec<String> = std::iter::once(subject.to_owned()).chain(named).collect();
+        words.join(", ")
+    }
+
+    /// The same of cells.
+    pub(super) fn unusual_labels(&self, cells: &[&CellFigures]) -> Vec<String> {
+        let label = |cell: &&CellFigures| self.unusual_label(&cell.subject, &cell.settings);
         cells.iter().map(label).collect()
     }
 }
@@ -224,16 +160,4 @@ pub fn threads_word(value: &str) -> String {
         }
         other => format!("threads: {other}"),
     }
-}
-
-/// Why a subject has no cell of a workload and size, if the plan says so.
-pub fn not_run<'a>(
-    plan: &'a Plan,
-    subject: &str,
-    workload: &str,
-    count: u64,
-) -> Option<&'a NotRun> {
-    let size = format!("n={count}");
-    let concerns = |not: &&NotRun| concerned(not, subject, workload, &size).is_some();
-    plan.not_run.iter().find(concerns)
 }

@@ -7,6 +7,7 @@ use prony_stats::{PERIODS_MIN, Rate, Share, Tail, Time, quantile};
 use serde::Serialize;
 
 use crate::figure::{Figure, merged};
+use crate::lists::distinct;
 
 /// What a program recorded, over the blocks of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -96,13 +97,12 @@ pub fn of_cell(case: &Case<'_>) -> Option<ProgramFigures> {
         .filter_map(|run| Some(measure::elapsed(run)?.0))
         .collect();
     let bytes: Vec<f64> = lines().filter_map(bytes_per_s).collect();
-    let printed = |line: &&ProgramLine| !line.checksum.is_empty();
+    let (first, printed) = (lines().next(), lines().find(has_checksum));
+    let printed_most = runs.iter().map(|run| run.lines.len()).max();
     Some(ProgramFigures {
         count: case.cell.count.unwrap_or(0),
-        measure: lines()
-            .next()
-            .map_or_else(String::new, |l| l.measure.clone()),
-        threads: lines().next().map_or(0, |line| line.threads),
+        measure: first.map_or_else(String::new, |line| line.measure.clone()),
+        threads: first.map_or(0, |line| line.threads),
         handled: lines().filter_map(measure::handled_of).min(),
         elapsed_ns: Figure::of::<Time>(&elapsed),
         bytes_per_s: Figure::of::<Rate>(&bytes),
@@ -110,16 +110,9 @@ pub fn of_cell(case: &Case<'_>) -> Option<ProgramFigures> {
         cpu_ns: over(|run| run.user_ns.saturating_add(run.system_ns)),
         cpu_user_ns: over(|run| run.user_ns),
         cpu_system_ns: over(|run| run.system_ns),
-        checksum: lines()
-            .find(printed)
-            .map_or_else(String::new, |l| l.checksum.clone()),
+        checksum: printed.map_or_else(String::new, |line| line.checksum.clone()),
         checksum_others: others_with_checksum(case),
-        lines_left_out: runs
-            .iter()
-            .map(|r| r.lines.len())
-            .max()
-            .unwrap_or(0)
-            .saturating_sub(1),
+        lines_left_out: printed_most.unwrap_or(0).saturating_sub(1),
         durations: durations(case),
     })
 }
@@ -129,20 +122,20 @@ fn bytes_per_s(line: &ProgramLine) -> Option<f64> {
     (line.bytes > 0 && line.elapsed_ns > 0).then(|| line.bytes as f64 / seconds)
 }
 
+fn has_checksum(line: &&ProgramLine) -> bool {
+    !line.checksum.is_empty()
+}
+
 fn others_with_checksum(case: &Case<'_>) -> usize {
-    let alike = |cell: &&Cell| {
-        (&cell.workload, cell.count) == (&case.cell.workload, case.cell.count)
-            && cell.subject != case.cell.subject
-    };
     let prints = |cell: &&Cell| {
         let mut runs = case.records.case(cell).runs();
-        runs.any(|(_, run)| measure::line(run).is_some_and(|line| !line.checksum.is_empty()))
+        runs.any(|(_, run)| measure::line(run).as_ref().is_some_and(has_checksum))
     };
-    let cells = case.records.plan.cells.iter().filter(alike).filter(prints);
-    let mut subjects: Vec<&str> = cells.map(|cell| cell.subject.as_str()).collect();
-    subjects.sort_unstable();
-    subjects.dedup();
-    subjects.len()
+    let alike = case.records.plan.cells.iter().filter(|cell| {
+        (&cell.workload, cell.count) == (&case.cell.workload, case.cell.count)
+            && cell.subject != case.cell.subject
+    });
+    distinct(alike.filter(prints).map(|cell| &cell.subject)).len()
 }
 
 fn durations(case: &Case<'_>) -> Option<DurationFigures> {

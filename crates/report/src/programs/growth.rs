@@ -3,19 +3,13 @@
 
 use super::across::{ScalingFigure, decimals};
 use super::context::Context;
-use super::tables::of_row;
-use super::works::{Family, RowKey, Rows};
+use super::works::Family;
 use super::{Part, captioned, pictures};
-use crate::figures::CellFigures;
+use crate::grid::Grid;
 use crate::numbers::{self, NOTHING};
 use crate::part::{column, detail, spread_word};
-use crate::settings::THREADS;
-use crate::table::{COLUMNS_MAX, Column, Entry, Table};
-
-const SCALING: &str = "The exponent p of time = constant × N^p: in each block the slope of the logarithms over all sizes, and \
-     the interval over the blocks' slopes. What follows is said of the sizes measured and of no others.";
-const START_UP: &str = "‡ The smallest size takes less than 10 ms: what a process does once shows in it, so that growth may look \
-     slower at that end than it is.";
+use crate::table::{Entry, Table};
+use crate::words::paragraph;
 
 impl<'a> Context<'a> {
     /// The section of a family of sweeps.
@@ -23,98 +17,80 @@ impl<'a> Context<'a> {
         let workloads = family.workloads();
         let own = self.own.cells.iter().copied();
         let own = own.filter(|c| workloads.contains(&c.workload.as_str()));
-        let cells: Vec<&'a CellFigures> = own.collect();
         let all = self.own.across.scaling.iter().enumerate();
         let figures: Vec<(usize, &'a ScalingFigure)> = all
             .filter(|(_, f)| workloads.contains(&f.workload.as_str()))
             .collect();
-        let times = captioned("Times", self.times_table(&cells, true));
         let mut part = Part {
             title: format!(
                 "How the time of {} grows with N",
                 family.title(&self.run.plan)
             ),
+            before: self.asked(family, &workloads),
             ..Part::default()
         };
-        part.before = self.asked(family, &workloads);
         if !figures.is_empty() {
-            part.before.push(SCALING.to_owned());
+            part.before.push(paragraph("programs: growth"));
             part.pictures = vec![pictures::growth(self, &figures)];
-            let table = self.scaling_table(&figures);
-            part.tables.push(captioned("Exponents", table));
+            part.tables = vec![captioned("Exponents", exponents(self, &figures))];
         }
-        part.tables.push(times);
+        let times = self.times_table(&own.collect::<Vec<_>>(), true);
+        part.tables.push(captioned("Times", times));
         if figures.iter().any(|(_, f)| f.start_up) {
-            part.after.push(START_UP.to_owned());
+            part.after.push(paragraph("programs: start-up"));
         }
-        part.after.extend(self.absent(&family.members));
         part
-    }
-
-    fn scaling_table(&self, figures: &[(usize, &'a ScalingFigure)]) -> Table {
-        let of_rows = figures.iter().map(|(_, f)| ("", &*f.subject, &f.settings));
-        let rows = Rows::new(&self.run.plan, &of_rows.collect::<Vec<_>>());
-        let key = |f: &'a ScalingFigure| rows.key(&f.subject, &f.settings);
-        let (keys, varying) = rows.arranged(figures.iter().map(|(_, f)| key(f)).collect());
-        let threads = |f: &ScalingFigure| f.settings.get(THREADS).cloned();
-        let by_threads = figures.iter().any(|(_, f)| threads(f).is_some());
-        let interval = figures
-            .iter()
-            .map(|(_, f)| (f.spread == "interval", f.blocks));
-        let mut lines: Vec<Line<'_>> = Vec::new();
-        for wanted in &keys {
-            let own = figures.iter().filter(|(_, f)| key(f) == *wanted);
-            lines.extend(own.map(|(at, f)| (wanted, *at, *f)));
-        }
-        let mut heads = of_row(&varying, |line: &Line<'_>| line.0);
-        if by_threads {
-            heads = heads.head_at(1, column(THREADS, "", false), |(_, _, f)| {
-                Entry::text(threads(f).unwrap_or_else(|| "1".to_owned()))
-            });
-        }
-        // The picture has the times, too.
-        let is_wide = heads.width() + 4 > COLUMNS_MAX;
-        let times = |title: &str| Column {
-            details: is_wide,
-            ..column(title, "", true)
-        };
-        heads
-            .head(detail(column("sizes", "", false)), |(_, _, f)| {
-                Entry::text(sizes(f))
-            })
-            .head(times("time of the smallest"), |(_, at, f)| {
-                time(*at, 0, f.points.first())
-            })
-            .head(times("of the largest"), |(_, at, f)| {
-                time(*at, f.points.len().saturating_sub(1), f.points.last())
-            })
-            .head(
-                column("exponent", spread_word(interval), true),
-                |(_, at, f)| exponent(*at, f),
-            )
-            .head(detail(column("small end", "", true)), |(_, at, f)| {
-                Entry::figure(path(*at, "small_end"), Some(f.small_end), decimals)
-            })
-            .head(detail(column("large end", "", true)), |(_, at, f)| {
-                Entry::figure(path(*at, "large_end"), Some(f.large_end), decimals)
-            })
-            .head(column("what follows", "", false), |(_, _, f)| {
-                let mark = if f.start_up { " ‡" } else { "" };
-                Entry::text(format!("{}{mark}", f.says))
-            })
-            .rows(&lines)
     }
 }
 
-/// A line of the table: its row, and the figure with its place.
-type Line<'a> = (&'a RowKey<'a>, usize, &'a ScalingFigure);
+/// A line of the table: what it is of, the place of its figure, and that.
+type Line<'a> = (String, usize, &'a ScalingFigure);
+
+fn exponents<'l>(context: &Context<'_>, figures: &[(usize, &'l ScalingFigure)]) -> Table {
+    let line = |(at, f): &(usize, &'l ScalingFigure)| {
+        let label = context.unusual_label(&f.subject, &f.settings);
+        (label, *at, *f)
+    };
+    let lines: Vec<Line<'_>> = figures.iter().map(line).collect();
+    let spreads = figures
+        .iter()
+        .map(|(_, f)| (f.spread == "interval", f.blocks));
+    let decimal = |title: &'static str, name: &'static str, of: fn(&ScalingFigure) -> f64| {
+        let entry =
+            move |(_, at, f): &Line<'_>| Entry::figure(path(*at, name), Some(of(f)), decimals);
+        (detail(column(title, "", true)), entry)
+    };
+    let (small, small_end) = decimal("small end", "small_end", |f| f.small_end);
+    let (large, large_end) = decimal("large end", "large_end", |f| f.large_end);
+    Grid::new()
+        .head(column("subject", "", false), |line: &Line<'_>| {
+            Entry::text(&*line.0)
+        })
+        .head(detail(column("sizes", "", false)), |(_, _, f)| {
+            Entry::text(sizes(f))
+        })
+        .head(column("time of the smallest", "", true), |line| {
+            time(line, 0)
+        })
+        .head(column("of the largest", "", true), |line| {
+            time(line, line.2.points.len().saturating_sub(1))
+        })
+        .head(column("exponent", spread_word(spreads), true), exponent)
+        .head(small, small_end)
+        .head(large, large_end)
+        .head(column("what follows", "", false), |(_, _, f)| {
+            let mark = if f.start_up { " ‡" } else { "" };
+            Entry::text(format!("{}{mark}", f.says))
+        })
+        .rows(&lines)
+}
 
 fn path(at: usize, figure: &str) -> String {
     format!("/programs/scaling/{at}/{figure}")
 }
 
-fn exponent(at: usize, f: &ScalingFigure) -> Entry {
-    let mut exponent = Entry::figure(path(at, "exponent"), Some(f.exponent), decimals);
+fn exponent((_, at, f): &Line<'_>) -> Entry {
+    let mut exponent = Entry::figure(path(*at, "exponent"), Some(f.exponent), decimals);
     if f.blocks > 1 {
         exponent.below = format!("{}–{}", decimals(f.low), decimals(f.high));
     }
@@ -133,7 +109,11 @@ fn sizes(f: &ScalingFigure) -> String {
     }
 }
 
-fn time(at: usize, place: usize, point: Option<&(u64, f64)>) -> Entry {
-    let path = path(at, &format!("points/{place}/1"));
-    Entry::figure(path, point.map(|point| point.1), numbers::time)
+fn time((_, at, f): &Line<'_>, place: usize) -> Entry {
+    let path = path(*at, &format!("points/{place}/1"));
+    Entry::figure(
+        path,
+        f.points.get(place).map(|point| point.1),
+        numbers::time,
+    )
 }

@@ -1,7 +1,7 @@
 //! Subjects that are programs, run to their end: what a document says of them.
 //!
 //! `figures` has the numbers of a cell, `across` those that several cells make together, `works` says
-//! which workloads and rows belong together; `context` is what sections are made from; `overview`, `tables`, `growth`, `deadlines` and
+//! which workloads and rows belong together; `context` is what sections are made from; `tables`, `growth`, `deadlines` and
 //! `pictures` lay them out, `words` puts them into sentences. A document that has only
 //! servers has none of this, and one that has both has this after the servers.
 //!
@@ -13,7 +13,6 @@ pub mod context;
 mod deadlines;
 pub mod figures;
 mod growth;
-mod overview;
 mod pictures;
 mod tables;
 pub mod words;
@@ -23,9 +22,10 @@ use prony_record::Plan;
 
 use self::context::{Context, heading};
 use crate::Run;
-use crate::answer::ranking::{BY_RATE, By, RankedQuestion};
-use crate::figures::{CellFigures, Figure, measured};
-use crate::lists::{distinct, most};
+use crate::answer::chart;
+use crate::answer::ranking::{BY_RATE, By, RankedQuestion, Ranking};
+use crate::figures::{CellFigures, Figure};
+use crate::lists::distinct;
 use crate::notes::Notes;
 use crate::numbers;
 pub use crate::part::{Captioned, Part};
@@ -33,6 +33,7 @@ use crate::part::{captioned, named, plain};
 use crate::plots::Picture;
 use crate::settings::{is_usual, with_settings};
 use across::Across;
+use figures::DurationFigures;
 pub use works::title;
 use works::{Family, Kind};
 
@@ -40,23 +41,6 @@ use works::{Family, Kind};
 pub fn any(plan: &Plan) -> bool {
     plan.cells.iter().any(|cell| cell.count.is_some())
         || plan.workloads.iter().any(|w| w.program.is_some())
-}
-
-/// The picture of the rates of the workload and size with the most figures, the first of equals.
-pub fn rates(run: &Run, cells: &[CellFigures]) -> Option<Picture> {
-    let (across, notes) = (Across::default(), Notes::default());
-    let context = Context::new(run, cells, &across, &notes);
-    let keys = context.keys().into_iter();
-    let groups = keys.map(|key| (key, context.group(key.0, key.1)));
-    let ((workload, count), own) = most(groups, |(_, own)| measured(own))?;
-    let mut picture = context.rates_picture(&own);
-    picture.id = "rate-alone".to_owned();
-    picture.title = format!(
-        "{}: {}",
-        picture.title,
-        heading(works::title(&run.plan, workload), count)
-    );
-    Some(picture)
 }
 
 /// Who does each work the soonest, with the fewest threads and the usual values of the other settings. What one program alone does answers
@@ -71,7 +55,7 @@ pub fn questions<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<RankedQuesti
         let count = across::main_count(&timed, workload);
         let is_in = |c: &&CellFigures| {
             c.workload == workload
-                && c.program.as_ref().map(|p| p.count) == count
+                && works::count(c) == count
                 && Some(works::threads(plan, c)) == first
         };
         let subjects = timed.iter().copied().filter(is_in);
@@ -94,43 +78,60 @@ pub fn questions<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<RankedQuesti
     if all.iter().any(|of| of.subjects.len() > 1) {
         all.retain(|of| of.subjects.len() > 1);
     }
-    all.extend(deadlines(run, own));
+    all.extend(lengths(run, &own));
     all
 }
 
-/// Who misses the fewest deadlines, with each combination of settings.
-fn deadlines<'a>(run: &Run, own: Vec<&'a CellFigures>) -> Vec<RankedQuestion<'a>> {
-    let with = |c: &&CellFigures| {
-        let lengths = c.program.as_ref().and_then(|of| of.durations.as_ref());
-        lengths.is_some_and(|of| of.deadline_ns > 0)
+/// How long the runs of a job take, and who misses the fewest deadlines, all combinations of settings beside each other.
+fn lengths<'a>(run: &Run, own: &[&'a CellFigures]) -> Vec<RankedQuestion<'a>> {
+    let average = By {
+        heading: "average run",
+        path: "program.durations.mean_ns.median",
+        figure: |cell| lengths_of(cell)?.mean_ns,
+        ..BY_LENGTH
     };
-    let cells: Vec<&CellFigures> = own.into_iter().filter(with).collect();
-    let head = |c: &CellFigures| with_settings(title(&run.plan, &c.workload), &c.settings);
-    let question = |title: String| RankedQuestion {
-        by: By {
-            heading: "deadlines missed",
-            path: "program.durations.missed_count",
-            figure: |cell| {
-                let lengths = cell.program.as_ref()?.durations.as_ref()?;
-                Figure::range(&[lengths.missed_count as f64])
-            },
-            show: |count| numbers::count(count as u64),
-            falls: true,
-            ratio: |_| None,
-            ..BY_RATE
-        },
-        subjects: cells
-            .iter()
-            .filter(|c| head(c) == title)
-            .map(|c| (c.subject.clone(), *c))
-            .collect(),
-        title,
-        without: None,
+    let longest = By {
+        heading: "longest run",
+        path: "program.durations.max_ns",
+        figure: |cell| Figure::range(&[lengths_of(cell)?.max_ns as f64]),
+        ..BY_LENGTH
     };
-    distinct(cells.iter().map(|c| head(c)))
-        .into_iter()
+    let missed = By {
+        heading: "deadlines missed",
+        path: "program.durations.missed_count",
+        figure: |cell| Figure::range(&[lengths_of(cell)?.missed_count as f64]),
+        show: |count| numbers::count(count as u64),
+        ..BY_LENGTH
+    };
+    let with_deadline = |c: &&CellFigures| lengths_of(c).is_some_and(|of| of.deadline_ns > 0);
+    let question = |(workload, by): (&str, By)| {
+        let cells = own.iter().copied().filter(|c| c.workload == workload);
+        let label = |c: &'a CellFigures| (with_settings(&c.subject, &c.settings), c);
+        RankedQuestion {
+            title: format!("{}: {}", title(&run.plan, workload), by.heading),
+            by,
+            subjects: cells.filter(with_deadline).map(label).collect(),
+            without: None,
+        }
+    };
+    let workloads = own.iter().filter(|c| with_deadline(c));
+    let workloads = distinct(workloads.map(|c| c.workload.as_str()));
+    let all = workloads.into_iter();
+    all.flat_map(|workload| [average, longest, missed].map(|by| (workload, by)))
         .map(question)
         .collect()
+}
+
+/// Nothing is claimed of lengths of runs.
+const BY_LENGTH: By = By {
+    show: numbers::time,
+    falls: true,
+    ratio: |_| None,
+    ..BY_RATE
+};
+
+fn lengths_of(cell: &CellFigures) -> Option<&DurationFigures> {
+    cell.program.as_ref()?.durations.as_ref()
 }
 
 /// The parts of the document, in order.
@@ -165,16 +166,25 @@ impl<'a> Context<'a> {
             part.tables.push(captioned(caption, table));
             if at == 0 {
                 part.title = title;
-                part.pictures.push(self.rates_picture(&cells));
+                part.pictures.extend(self.rates_picture(&cells));
             }
         }
         part.before = self.asked(family, &family.workloads());
-        part.after = self.absent(&family.members);
         part
     }
 
-    fn rates_picture(&self, cells: &[&'a CellFigures]) -> Picture {
-        let cells = self.arranged(cells);
-        pictures::rates(&cells, &self.unusual_labels(&cells))
+    /// Rates with all settings, the highest first.
+    fn rates_picture(&self, cells: &[&'a CellFigures]) -> Option<Picture> {
+        let names = self.unusual_labels(cells).into_iter();
+        let question = RankedQuestion {
+            title: "Rate a second (settings have their first value unless named)".to_owned(),
+            by: By {
+                heading: "a second",
+                ..BY_RATE
+            },
+            subjects: names.zip(cells.iter().copied()).collect(),
+            without: None,
+        };
+        Some(chart::picture(&Ranking::of(&question)?))
     }
 }

@@ -1,30 +1,95 @@
-//! Tables of programs: the times of one work, what settings do, what more threads do.
+//! Tables of programs: every work beside the others, the times of one, what settings do, what more threads do.
 
 use prony_findings::Code;
 
-use super::across::{Effect, Efficiency};
-use super::context::Context;
+use super::across::{Effect, Efficiency, main_count};
+use super::context::{Context, heading, threads_word};
 use super::figures::ProgramFigures;
-use super::works::{self, Rows};
-use super::{Part, plain};
+use super::works::{self, Family, Kind};
+use super::{Part, captioned, plain};
 use crate::figures::CellFigures;
-use crate::grid::Grid;
+use crate::grid::{Crossed, Grid, crossed};
 use crate::lists::distinct;
-use crate::metrics::Metric;
 use crate::numbers::{self, NOTHING};
-use crate::part::{column, detail, figures_word, median, ratio_word, ratios_word, with_ends};
+use crate::part::{column, figures_word, median, ratio_word, ratios_word};
 use crate::ratio::RatioFigure;
-use crate::settings::{Settings, THREADS, with_settings};
-use crate::table::{self, Entry, Table};
+use crate::settings::{THREADS, without};
+use crate::table::{self, BYTES, Column, Entry, RATE, Shown, TIME, Table, Unit};
+use crate::words::paragraph;
 
 /// Codes of the findings that are footnotes on a subject: other work among them.
 pub const ON_SUBJECT: &[Code] = &[Code::P010, Code::P012, Code::P015, Code::P017];
 /// The same on a time.
 pub const ON_ELAPSED: &[Code] = &[Code::P007, Code::P008, Code::P013, Code::P014];
 /// The same on memory.
-pub const ON_MEMORY: &[Code] = &[Code::P016];
+const ON_MEMORY: &[Code] = &[Code::P016];
+
+/// Time of the work.
+const ELAPSED: Shown = Shown::of("elapsed", "program.elapsed_ns", TIME).marked(ON_ELAPSED);
+/// What is counted, a second.
+const COUNTED: Shown = Shown::of("", "rate_per_s", RATE).detail();
+const SPEED: Shown = Shown::of("MB/s", "program.bytes_per_s", Unit::of(megabytes)).detail();
+const CPU: Shown = Shown::of("CPU", "program.cpu_ns", TIME).detail();
+/// The most memory of the process.
+pub const MEMORY: Shown = Shown::of("memory", "memory_peak_bytes", BYTES)
+    .marked(ON_MEMORY)
+    .detail();
 
 impl<'a> Context<'a> {
+    /// Time and memory of every build of every subject over all works, a table for each number of threads. `None` with fewer than two
+    /// works, whose table says it all. Sweeps have sections of their own.
+    pub(super) fn overview(&self, families: &[Family<'a>]) -> Option<Part> {
+        let timed = || families.iter().filter(|f| f.kind == Kind::Timed);
+        if timed().count() < 2 {
+            return None;
+        }
+        let member = |family: &'_ Family<'a>| {
+            let largest = family.members.first().map(|first| first.1);
+            let members = family.members.clone().into_iter();
+            members.map(move |(workload, count)| (Some(count) != largest, workload, count))
+        };
+        let mut members: Vec<_> = timed().flat_map(member).collect();
+        // What was measured again, smaller, stands behind all that can be compared.
+        members.sort_by_key(|(is_smaller, ..)| *is_smaller);
+        let cells = members.into_iter();
+        let cells = cells.flat_map(|(_, workload, count)| self.group(workload, Some(count)));
+        let cells: Vec<&CellFigures> = cells.collect();
+        let plan = &self.run.plan;
+        let place = |cell: &&CellFigures| Crossed {
+            row: vec![Entry::text(
+                self.unusual_label(&cell.subject, &without(&cell.settings, THREADS)),
+            )],
+            column: self.heading_of(cell),
+            entry: self.time_and_memory(cell),
+        };
+        let tables = works::all_threads(plan, &cells).into_iter().map(|threads| {
+            let own = cells.iter().filter(|c| works::threads(plan, c) == threads);
+            let table = crossed(&["subject"], "", own.map(place).collect());
+            captioned(threads_word(&threads), table)
+        });
+        Some(Part {
+            title: "Overview".to_owned(),
+            before: vec![paragraph("programs: overview")],
+            tables: tables.collect(),
+            ..Part::default()
+        })
+    }
+
+    fn heading_of(&self, cell: &CellFigures) -> String {
+        let title = works::title(&self.run.plan, &cell.workload);
+        heading(title, works::count(cell))
+    }
+
+    fn time_and_memory(&self, cell: &CellFigures) -> Entry {
+        if !cell.is_measured() {
+            return Entry::text(table::absence(cell));
+        }
+        let codes = [ON_SUBJECT, ON_ELAPSED, ON_MEMORY].concat();
+        let below = median(cell.memory_peak_bytes()).map_or_else(String::new, numbers::bytes);
+        let elapsed = self.entry(cell, &ELAPSED);
+        self.notes.on(cell, &codes, Entry { below, ..elapsed })
+    }
+
     /// A row for each cell, by threads and then with usual settings first; with the size where
     /// `sizes`.
     pub(super) fn times_table(&self, cells: &[&'a CellFigures], sizes: bool) -> Table {
@@ -33,51 +98,38 @@ impl<'a> Context<'a> {
         let mut grid = self.subjects(&self.varying(cells));
         if sizes {
             grid = grid.head(column("n", "", true), |cell| {
-                let count = cell.program.as_ref().map_or(0, |p| p.count);
-                Entry::text(numbers::count(count))
+                Entry::text(numbers::count(works::count(cell).unwrap_or(0)))
             });
         }
         let word = figures_word(programs.iter().filter_map(|p| p.elapsed_ns));
-        grid = grid
-            .figure(column("elapsed", word, true), |cell| {
-                let figure = cell.program.as_ref().and_then(|p| p.elapsed_ns);
-                let path = "program.elapsed_ns.median";
-                let elapsed = Entry::figure(path, median(figure), numbers::time);
-                let mut elapsed = with_ends(elapsed, figure, numbers::times);
-                if figure.is_some_and(|of| table::is_of_two_groups(of.is_interval(), of.blocks)) {
-                    elapsed.remark = "range of two groups";
-                }
-                self.notes.on(cell, ON_ELAPSED, elapsed)
-            })
-            .figure(detail(column(rate_title(&programs), "", true)), |cell| {
-                Metric::RATE.entry(cell)
-            });
+        let elapsed = ELAPSED.with_ends().below(word);
+        grid = grid.figure(elapsed.head(), move |cell| {
+            let mut entry = self.entry(cell, &elapsed);
+            let figure = cell.program.as_ref().and_then(|p| p.elapsed_ns);
+            if figure.is_some_and(|of| table::is_of_two_groups(of.is_interval(), of.blocks)) {
+                entry.remark = "range of two groups";
+            }
+            entry
+        });
+        let counted = Column {
+            title: rate_title(&programs),
+            ..COUNTED.head()
+        };
+        grid = grid.figure(counted, |cell| self.entry(cell, &COUNTED));
         if programs.iter().any(|p| p.handled.is_some()) {
             grid = grid.figure(column("handled", "", true), |cell| {
-                let part = cell
-                    .program
-                    .as_ref()
-                    .and_then(|p| Some((p.handled?, p.count)));
+                let program = cell.program.as_ref();
+                let part = program.and_then(|p| Some((p.handled?, p.count)));
                 Entry::text(part.map_or_else(|| "all".to_owned(), numbers::part_of))
             });
         }
-        if programs.iter().any(|p| p.bytes_per_s.is_some()) {
-            grid = grid.figure(detail(column("MB/s", "", true)), |cell| {
-                let rate = median(cell.program.as_ref().and_then(|p| p.bytes_per_s));
-                Entry::figure("program.bytes_per_s.median", rate, megabytes)
-            });
-        }
+        grid = grid.shown(self, self.present(cells, [SPEED]));
         if cells.iter().any(|c| c.ratio.is_some()) {
             let reference = self.run.plan.reference.as_deref().unwrap_or(NOTHING);
             let head = column(format!("ratio to {reference}"), ratio_word(cells), true);
             grid = grid.figure(head, ratio);
         }
-        let grid = grid
-            .figure(detail(column("CPU", "", true)), |cell| {
-                let cpu = median(cell.program.as_ref().and_then(|p| p.cpu_ns));
-                Entry::figure("program.cpu_ns.median", cpu, numbers::time)
-            })
-            .figure(detail(column("memory", "", true)), |cell| self.memory(cell));
+        let grid = grid.shown(self, [CPU, MEMORY]);
         grid.verdicts(cells).cells(&self.arranged(cells))
     }
 
@@ -96,140 +148,74 @@ impl<'a> Context<'a> {
         grid
     }
 
-    pub(super) fn memory(&self, cell: &CellFigures) -> Entry {
-        self.notes.on(cell, ON_MEMORY, Metric::MEMORY.entry(cell))
-    }
-
     /// What the settings do.
     pub(super) fn effects(&self) -> Option<Part> {
         let effects = &self.own.across.effects;
-        effects.first()?;
-        let mut columns = distinct(effects.iter().map(|e| e.workload.as_deref()));
-        let keys = distinct(effects.iter().map(change_of));
+        let effect = |(at, of): (usize, &Effect)| {
+            let title = |w: &String| works::title(&self.run.plan, w).to_owned();
+            let change = format!("{}: {} over {}", of.setting, of.value, of.base);
+            // Effects of settings are small. What an interval that holds 1 means stands above.
+            let show = |ratio: f64| format!("{ratio:.3}");
+            Crossed {
+                row: [&of.subject, &change].map(Entry::text).into(),
+                column: of
+                    .workload
+                    .as_ref()
+                    .map_or("all together".to_owned(), title),
+                entry: across_entry("effects", at, &of.ratio, show),
+            }
+        };
+        let mut all: Vec<(usize, &Effect)> = effects.iter().enumerate().collect();
         // What sums the others up stands last.
-        columns.sort_by_key(Option::is_none);
-        let mut grid = Grid::new()
-            .head(
-                column("subject", "", false),
-                |key: &(&str, &str, &str, &str)| Entry::text(key.3),
-            )
-            .head(column("setting", "", false), |(setting, value, base, _)| {
-                Entry::text(format!("{setting}: {value} over {base}"))
-            });
+        all.sort_by_key(|(_, effect)| effect.workload.is_none());
         let word = ratios_word(effects.iter().map(|e| &e.ratio));
-        for workload in columns {
-            let title = workload.map_or("all together", |w| works::title(&self.run.plan, w));
-            grid = grid.head(column(title, word, true), move |key| {
-                let mut all = effects.iter().enumerate();
-                let found =
-                    all.find(|(_, e)| change_of(e) == *key && e.workload.as_deref() == workload);
-                // Three decimals: effects of settings are small. What an interval that holds 1 means stands above.
-                let show = |ratio: f64| format!("{ratio:.3}");
-                found.map_or_else(
-                    || Entry::text(NOTHING),
-                    |(at, e)| across_entry("effects", at, &e.ratio, show),
-                )
-            });
-        }
-        Some(Part {
-            title: "What the settings do".to_owned(),
-            before: vec![EFFECTS.to_owned()],
-            tables: vec![plain(grid.rows(&keys))],
-            ..Part::default()
-        })
+        let all = all.into_iter().map(effect).collect();
+        self.across("settings", crossed(&["subject", "setting"], word, all))
     }
 
     /// What more threads do.
     pub(super) fn efficiency(&self) -> Option<Part> {
-        let timed = self.timed();
+        let cells = self.own.cells.iter().copied();
+        let timed: Vec<&CellFigures> = cells.filter(|c| works::is_timed(c)).collect();
         let all = self.own.across.efficiencies.iter().enumerate();
         let shown: Vec<(usize, &Efficiency)> = all
-            .filter(|(_, e)| timed.contains(&(e.workload.as_str(), Some(e.count))))
+            .filter(|(_, e)| main_count(&timed, &e.workload) == Some(e.count))
             .collect();
-        shown.first()?;
-        let of_rows = shown
-            .iter()
-            .map(|(_, e)| (&*e.workload, &*e.subject, &e.settings));
-        let rows = Rows::new(&self.run.plan, &of_rows.collect::<Vec<_>>());
-        let key_of = |e: &'a Efficiency| rows.key(&e.subject, &e.settings);
-        let (keys, varying) = rows.arranged(shown.iter().map(|(_, e)| key_of(e)).collect());
-        let columns = shown
-            .iter()
-            .map(|(_, e)| (&*e.workload, rows.rest(&e.settings)));
-        let columns: Vec<(&str, Settings)> = distinct(columns);
-        let numbers_of_threads = distinct(shown.iter().map(|(_, e)| (e.threads, e.most)));
-        let is_of =
-            |e: &'a Efficiency, line: &Line<'_>| e.threads == line.1 && key_of(e) == *line.0;
-        let lines = numbers_of_threads.into_iter().flat_map(|(threads, most)| {
-            let lines = keys.iter().map(move |key| (key, threads, most));
-            lines.filter(|line| shown.iter().any(|(_, e)| is_of(e, line)))
-        });
-        let lines: Vec<Line<'_>> = lines.collect();
-        let mut grid = of_row(&varying, |line: &Line<'_>| line.0)
-            .head(column("threads", "", true), |line| {
-                Entry::text(line.1.to_string())
-            })
-            .head(column("possible", "", true), |line| {
-                Entry::text(numbers::ratio(line.2))
-            });
+        let efficiency = |(at, e): &(usize, &Efficiency)| Crossed {
+            row: [
+                self.unusual_label(&e.subject, &e.settings),
+                e.threads.to_string(),
+                numbers::ratio(e.most),
+            ]
+            .map(Entry::text)
+            .into(),
+            column: works::title(&self.run.plan, &e.workload).to_owned(),
+            // That it is not shown to differ from 1 is the best that can be, and no remark.
+            entry: across_entry("efficiencies", *at, &e.ratio, numbers::ratio),
+        };
+        let all = shown.iter().map(efficiency);
         let word = ratios_word(shown.iter().map(|(_, e)| &e.ratio));
-        for (workload, rest) in &columns {
-            let title = with_settings(works::title(&self.run.plan, workload), rest);
-            let found = |line: &Line<'_>| {
-                let fits = |(_, e): &&(usize, &'a Efficiency)| {
-                    is_of(e, line) && e.workload == *workload && rows.rest(&e.settings) == *rest
-                };
-                shown.iter().find(fits)
-            };
-            grid = grid.head(column(title, word, true), move |line| {
-                // That it is not shown to differ from 1 is the best that can be, and no remark.
-                found(line).map_or_else(
-                    || Entry::text(NOTHING),
-                    |(at, e)| across_entry("efficiencies", *at, &e.ratio, numbers::ratio),
-                )
-            });
-        }
-        Some(Part {
-            title: "What more threads do".to_owned(),
-            before: vec![EFFICIENCY.to_owned()],
-            tables: vec![plain(grid.rows(&lines))],
+        let heads = ["subject", "threads", "possible"];
+        self.across("threads", crossed(&heads, word, all.collect()))
+    }
+
+    /// A section on what several cells make together; `None` where they make nothing.
+    fn across(&self, what: &str, table: Table) -> Option<Part> {
+        (!table.rows.is_empty()).then(|| Part {
+            title: match what {
+                "threads" => "What more threads do".to_owned(),
+                _ => "What the settings do".to_owned(),
+            },
+            before: vec![paragraph(&format!("programs: {what}"))],
+            tables: vec![plain(table)],
             ..Part::default()
         })
     }
 }
 
-/// A line of what more threads do: its row, how many threads, and the most that these can.
-type Line<'a> = (&'a works::RowKey<'a>, u32, f64);
-
-/// A table with, so far, the subject of each row and those of its settings that are shown.
-pub fn of_row<'f, R: Copy + 'f>(
-    shown: &[(usize, &'f str)],
-    key: fn(R) -> &'f works::RowKey<'f>,
-) -> Grid<'f, R> {
-    let mut grid = Grid::new().head(column("subject", "", false), move |about| {
-        Entry::text(key(about).0)
-    });
-    for (at, name) in shown.iter().copied() {
-        grid = grid.head(column(name, "", false), move |about| {
-            Entry::text(key(about).1[at].unwrap_or(NOTHING))
-        });
-    }
-    grid
-}
-
-const EFFECTS: &str = "Rate with a value of the setting over the rate with its first value, all else equal, in the \
-     same block: over 1 is faster. Where other settings vary, too, it is the geometric mean over their \
-     combinations; all together gives each work the same weight. An interval that holds 1 shows no \
-     difference.";
-const EFFICIENCY: &str = "Efficiency: rate with k threads over k times the rate with one thread, in the same block. At 1, k \
-     threads do k times the work in the same time. Where there are fewer cores than threads no more than \
-     cores ÷ threads is possible.";
-
 fn rate_title(programs: &[&ProgramFigures]) -> String {
     let measured = programs.iter().filter(|p| !p.measure.is_empty());
-    let mut measures: Vec<&str> = measured.map(|p| p.measure.as_str()).collect();
-    measures.dedup();
-    match measures[..] {
+    match distinct(measured.map(|p| &p.measure))[..] {
         [one] => format!("{one}/s"),
         _ => "count/s".to_owned(),
     }
@@ -237,15 +223,6 @@ fn rate_title(programs: &[&ProgramFigures]) -> String {
 
 fn megabytes(bytes_per_s: f64) -> String {
     numbers::three(bytes_per_s / 1e6)
-}
-
-fn change_of(effect: &Effect) -> (&str, &str, &str, &str) {
-    (
-        &effect.setting,
-        &effect.value,
-        &effect.base,
-        &effect.subject,
-    )
 }
 
 /// The ratio to the reference, with three digits where it is small.
@@ -258,10 +235,9 @@ fn ratio(cell: &CellFigures) -> Entry {
 
 /// Three digits, and two decimals from 1 to 10.
 fn digits(ratio: f64) -> String {
-    match ratio {
-        _ if ratio < 0.9995 => numbers::three(ratio),
-        _ if ratio < 10.0 => numbers::ratio(ratio),
-        _ => numbers::three(ratio),
+    match (0.9995..10.0).contains(&ratio) {
+        true => numbers::ratio(ratio),
+        false => numbers::three(ratio),
     }
 }
 

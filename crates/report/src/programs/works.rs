@@ -1,18 +1,15 @@
-//! What belongs together: workloads of the same work, and cells that make one row.
+//! What belongs together: workloads of the same work.
 //!
 //! A `Family` is the workloads that ask for the same work with the same arguments: a sweep over
 //! sizes may be spread over several workloads, since programs differ by orders of magnitude, and so may
-//! one size for the fast and another for the slow. `Rows` says which settings make the rows of a
-//! table over several workloads, some of which may not have all of them.
+//! one size for the fast and another for the slow.
 //! Not for: figures.
-
-use std::collections::{BTreeMap, BTreeSet};
 
 use prony_record::Plan;
 
 use crate::figures::CellFigures;
 use crate::lists::distinct;
-use crate::settings::{Settings, THREADS, first_value};
+use crate::settings::{Settings, THREADS};
 
 /// What a family's cells have for figures.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -64,10 +61,7 @@ pub fn families<'a>(plan: &'a Plan, cells: &[&'a CellFigures]) -> Vec<Family<'a>
     for workload in distinct(cells.iter().map(|c| c.workload.as_str())) {
         let own = cells.iter().copied().filter(|c| c.workload == workload);
         let own: Vec<&CellFigures> = own.collect();
-        let counts = distinct(
-            own.iter()
-                .map(|c| c.program.as_ref().map_or(0, |p| p.count)),
-        );
+        let counts = distinct(own.iter().filter_map(|c| count(c)));
         let kind = match own.iter().all(|c| is_timed(c)) {
             false => Kind::Lengths,
             true if counts.len() > 1 => Kind::Sweep,
@@ -145,85 +139,9 @@ pub fn unusual(plan: &Plan, settings: &Settings) -> (usize, Vec<usize>) {
     (places.iter().filter(|at| **at > 0).count(), places)
 }
 
-/// Which settings make the rows of a table over several workloads.
-pub struct Rows<'a> {
-    plan: &'a Plan,
-    /// Settings of the rows, in the plan's order.
-    names: Vec<&'a str>,
-    /// Those of them that each subject has.
-    of_subject: BTreeMap<&'a str, BTreeSet<&'a str>>,
-}
-
-/// What makes a row: the subject, and by setting its value; `None`: it has no such setting.
-pub type RowKey<'a> = (&'a str, Vec<Option<&'a str>>);
-
-impl<'a> Rows<'a> {
-    /// Of all that is shown: workload, subject, settings. A setting that one of several workloads
-    /// alone has belongs to its column, not to the rows.
-    pub fn new(plan: &'a Plan, shown: &[(&'a str, &'a str, &'a Settings)]) -> Rows<'a> {
-        let mut workloads = BTreeSet::new();
-        let mut by_setting: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-        for (workload, _, settings) in shown {
-            workloads.insert(*workload);
-            for name in settings.keys() {
-                by_setting.entry(name).or_default().insert(workload);
-            }
-        }
-        let of_rows = |name: &&str| {
-            let own = by_setting.get(name).map_or(0, BTreeSet::len);
-            *name != THREADS && own > 0 && (own > 1 || workloads.len() == 1)
-        };
-        let names = plan.settings.iter().map(|s| s.name.as_str());
-        let names: Vec<&str> = names.filter(of_rows).collect();
-        let mut of_subject: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-        for (_, subject, settings) in shown {
-            let own = settings.keys().map(String::as_str);
-            of_subject.entry(subject).or_default().extend(own);
-        }
-        Rows {
-            plan,
-            names,
-            of_subject,
-        }
-    }
-
-    /// The row of a subject with these settings. A workload that does not have a setting was done
-    /// with its usual value.
-    pub fn key(&self, subject: &'a str, settings: &'a Settings) -> RowKey<'a> {
-        let has = |name: &str| {
-            self.of_subject
-                .get(subject)
-                .is_some_and(|s| s.contains(name))
-        };
-        let value = |name: &&'a str| {
-            let usual = || first_value(self.plan, name).filter(|_| has(name));
-            settings.get(*name).or_else(usual).map(String::as_str)
-        };
-        (subject, self.names.iter().map(value).collect())
-    }
-
-    /// What belongs to the column: settings that are neither the rows' nor the threads.
-    pub fn rest(&self, settings: &Settings) -> Settings {
-        let mut rest = settings.clone();
-        rest.retain(|name, _| name != THREADS && !self.names.contains(&name.as_str()));
-        rest
-    }
-
-    /// The different keys, those with usual values first, and places and names of the settings
-    /// that differ among them.
-    pub fn arranged(&self, keys: Vec<RowKey<'a>>) -> (Vec<RowKey<'a>>, Vec<(usize, &'a str)>) {
-        let mut rows = distinct(keys);
-        let place = |subject: &str| self.plan.subjects.iter().position(|s| s.id == subject);
-        rows.sort_by_cached_key(|(subject, values)| {
-            let named = self.names.iter().zip(values);
-            let settings = named.filter_map(|(k, v)| Some(((*k).to_owned(), (*v)?.to_owned())));
-            (unusual(self.plan, &settings.collect()), place(subject))
-        });
-        let varies = |at: usize| rows.iter().any(|row| row.1[at] != rows[0].1[at]);
-        let names = self.names.iter().copied().enumerate();
-        let shown = names.filter(|(at, _)| varies(*at)).collect();
-        (rows, shown)
-    }
+/// How much the program of a cell was asked to do.
+pub fn count(cell: &CellFigures) -> Option<u64> {
+    cell.program.as_ref().map(|program| program.count)
 }
 
 /// Whether the time of its work is what is measured, rather than the lengths of runs.

@@ -2,39 +2,35 @@
 
 use std::ops::Range;
 
+use pulldown_cmark::{Event, Options, Parser, Tag};
+
 const OPEN: &str = "<!--";
 const CLOSE: &str = "-->";
 /// Longest text that is taken for a figure: what is longer lacks its end.
 const FIGURE_BYTES_MAX: usize = 1000;
 
+/// What a comment binds.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum MarkKind {
+    /// From here on figures are those of the run in a folder.
+    Run,
+    /// Lines that stand so in another text.
+    Excerpt,
+    /// A figure.
+    Figure,
+}
+
 /// A comment that binds something.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Mark {
-    /// From here on figures are those of the run in this folder, as seen from the text's.
-    Run {
-        /// Line, from 1.
-        line: usize,
-        /// The folder.
-        folder: String,
-    },
-    /// Lines that stand so in another text.
-    Excerpt {
-        /// Line on which the comment above them begins, from 1.
-        line: usize,
-        /// The other text, as seen from this one's folder.
-        file: String,
-        /// Where they stand.
-        place: Range<usize>,
-    },
-    /// A figure.
-    Figure {
-        /// Line on which the figure begins, from 1.
-        line: usize,
-        /// What it is: the words between the braces.
-        words: String,
-        /// Where it stands.
-        place: Range<usize>,
-    },
+pub struct Mark {
+    /// What it binds.
+    pub kind: MarkKind,
+    /// Line on which the comment of a run or an excerpt begins, or the figure, from 1.
+    pub line: usize,
+    /// The folder or the other text, as seen from the text's folder; of a figure the words between the braces.
+    pub words: String,
+    /// Where the figure or the lines stand.
+    pub place: Range<usize>,
 }
 
 /// A comment that cannot be understood.
@@ -48,11 +44,31 @@ pub struct Damaged {
 
 /// The marks of a text, in their order.
 pub fn marks(text: &str) -> Result<Vec<Mark>, Damaged> {
-    let visible = without_code(text);
     let mut reader = Reader {
         text,
         ..Reader::default()
     };
+    for place in comments(text) {
+        let line = line_of(text, place.start);
+        let read = reader.comment(inner(text, &place), place);
+        read.map_err(|what| Damaged { line, what })?;
+    }
+    reader.end()
+}
+
+/// A text without the comments around its bound figures: a line that begins with one would be a block of HTML. What stands in its code
+/// stays.
+pub fn without_marks(text: &str) -> String {
+    let comments = comments(text).into_iter();
+    let marks = comments.filter(|place| inner(text, place).starts_with("{{"));
+    let nothing: Vec<_> = marks.map(|place| (place, String::new())).collect();
+    super::replaced(text, &nothing)
+}
+
+/// Where the comments of a text stand that are not in code.
+fn comments(text: &str) -> Vec<Range<usize>> {
+    let visible = without_code(text);
+    let mut comments = Vec::new();
     let mut at = 0;
     while let Some(found) = visible[at..].find(OPEN) {
         let start = at + found;
@@ -60,33 +76,24 @@ pub fn marks(text: &str) -> Result<Vec<Mark>, Damaged> {
             break;
         };
         at = start + length + CLOSE.len();
-        // `<!-->` and `<!--->` are comments, too: their end is within their beginning.
-        let inner = text.get(start + OPEN.len()..start + length);
-        let inner = inner.unwrap_or_default().trim();
-        reader.comment(inner, start..at).map_err(|what| Damaged {
-            line: line_of(text, start),
-            what,
-        })?;
+        comments.push(start..at);
     }
-    reader.end()
+    comments
 }
 
-/// What has begun, and is to have an end.
-#[derive(Clone, Debug)]
-struct Begun {
-    /// Where the comment ends that begins it.
-    from: usize,
-    /// Its words, or the file that it is of.
-    words: String,
-    line: usize,
+/// What a comment holds. `<!-->` and `<!--->` are comments, too: their end is within their beginning.
+fn inner<'t>(text: &'t str, place: &Range<usize>) -> &'t str {
+    let inner = text.get(place.start + OPEN.len()..place.end - CLOSE.len());
+    inner.unwrap_or_default().trim()
 }
 
 #[derive(Default)]
 struct Reader<'a> {
     text: &'a str,
     marks: Vec<Mark>,
-    figure: Option<Begun>,
-    excerpt: Option<Begun>,
+    /// What has begun, and is to have an end: until then its place ends where it begins.
+    figure: Option<Mark>,
+    excerpt: Option<Mark>,
 }
 
 impl Reader<'_> {
@@ -103,55 +110,54 @@ impl Reader<'_> {
             return self.braces(words, at);
         }
         if let Some(of) = inner.strip_prefix("excerpt:") {
-            self.excerpt = Some(Begun {
-                from: at.end,
-                words: of.split_whitespace().next().unwrap_or_default().to_owned(),
-                line: line_of(self.text, at.start),
-            });
-        } else if let ("/excerpt", Some(begun)) = (inner, &self.excerpt) {
-            self.marks.push(Mark::Excerpt {
-                line: begun.line,
-                file: begun.words.clone(),
-                place: begun.from..at.start,
-            });
-            self.excerpt = None;
+            let file = of.split_whitespace().next().unwrap_or_default();
+            self.excerpt = Some(self.mark(MarkKind::Excerpt, at.start, file, at.end));
+        } else if inner == "/excerpt"
+            && let Some(mut mark) = self.excerpt.take()
+        {
+            mark.place.end = at.start;
+            self.marks.push(mark);
         }
         Ok(())
     }
 
+    /// What begins behind a comment.
+    fn mark(&self, kind: MarkKind, line_at: usize, words: &str, from: usize) -> Mark {
+        Mark {
+            kind,
+            line: line_of(self.text, line_at),
+            words: words.to_owned(),
+            place: from..from,
+        }
+    }
+
     fn braces(&mut self, words: String, at: Range<usize>) -> Result<(), String> {
         match (words.as_str(), self.figure.take()) {
-            ("/", Some(begun)) => {
-                let length = at.start - begun.from;
+            ("/", Some(mut mark)) => {
+                mark.place.end = at.start;
+                let length = mark.place.len();
                 if length > FIGURE_BYTES_MAX {
                     return Err(format!(
                         "`{{{{/}}}}` ends a figure of {length} bytes, which began in line {}: one is missing",
-                        begun.line
+                        mark.line
                     ));
                 }
-                self.marks.push(Mark::Figure {
-                    line: begun.line,
-                    words: begun.words,
-                    place: begun.from..at.start,
-                });
+                self.marks.push(mark);
             }
             ("/", None) => return Err("`{{/}}` ends a figure here, and none began".to_owned()),
-            (_, Some(begun)) => {
+            (_, Some(mark)) => {
                 return Err(format!(
                     "`{{{{{}}}}}` began in line {} and has no `<!-- {{{{/}}}} -->` before here",
-                    begun.words, begun.line
+                    mark.words, mark.line
                 ));
             }
             (run, None) => match run.strip_prefix("run ") {
-                Some(folder) => self.marks.push(Mark::Run {
-                    line: line_of(self.text, at.start),
-                    folder: folder.trim_matches('"').to_owned(),
-                }),
-                None => {
-                    let line = line_of(self.text, at.end);
-                    let from = at.end;
-                    self.figure = Some(Begun { from, words, line });
+                Some(folder) => {
+                    let folder = folder.trim_matches('"');
+                    let mark = self.mark(MarkKind::Run, at.start, folder, at.end);
+                    self.marks.push(mark);
                 }
+                None => self.figure = Some(self.mark(MarkKind::Figure, at.end, run, at.end)),
             },
         }
         Ok(())
@@ -160,11 +166,11 @@ impl Reader<'_> {
     fn end(self) -> Result<Vec<Mark>, Damaged> {
         let (line, what) = match (self.figure, self.excerpt) {
             (None, None) => return Ok(self.marks),
-            (Some(Begun { words, line, .. }), _) => (
+            (Some(Mark { words, line, .. }), _) => (
                 line,
                 format!("`{{{{{words}}}}}` has no `<!-- {{{{/}}}} -->` behind its figure"),
             ),
-            (None, Some(Begun { words, line, .. })) => (
+            (None, Some(Mark { words, line, .. })) => (
                 line,
                 format!("the excerpt of `{words}` has no `<!-- /excerpt -->`"),
             ),
@@ -174,71 +180,25 @@ impl Reader<'_> {
 }
 
 fn line_of(text: &str, at: usize) -> usize {
-    text.as_bytes()[..at]
-        .iter()
-        .filter(|b| **b == b'\n')
-        .count()
-        + 1
+    text.bytes().take(at).filter(|b| *b == b'\n').count() + 1
 }
 
-/// `text` with blanks for what is code (fenced, or between backticks on a line), byte for byte as long.
+/// `text` with blanks for what is code, byte for byte as long.
 fn without_code(text: &str) -> String {
     let mut visible = String::with_capacity(text.len());
-    let mut fence: Option<&str> = None;
-    for line in text.split_inclusive('\n') {
-        let start = line.trim_start();
-        let own = ["```", "~~~"].into_iter().find(|f| start.starts_with(f));
-        match (fence, own) {
-            (None, None) => without_spans(line, &mut visible),
-            (open, own) => {
-                blank(line, &mut visible);
-                fence = match (open, own) {
-                    (Some(open), Some(own)) if open == own => None,
-                    (Some(open), _) => Some(open),
-                    (None, own) => own,
-                };
-            }
+    let blank = |code: &str| -> String {
+        let blanks = code.bytes().map(|b| if b == b'\n' { '\n' } else { ' ' });
+        blanks.collect()
+    };
+    for (event, place) in Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter() {
+        let is_code = matches!(event, Event::Code(_) | Event::Start(Tag::CodeBlock(_)));
+        if is_code && place.start >= visible.len() {
+            visible.push_str(&text[visible.len()..place.start]);
+            visible.push_str(&blank(&text[place]));
         }
     }
+    visible.push_str(&text[visible.len()..]);
     visible
-}
-
-fn blank(text: &str, into: &mut String) {
-    let blanks = text.bytes().map(|b| if b == b'\n' { '\n' } else { ' ' });
-    into.extend(blanks);
-}
-
-/// A line without what stands between as many backticks as before it.
-fn without_spans(line: &str, into: &mut String) {
-    let mut rest = line;
-    while let Some(at) = rest.find('`') {
-        let (before, ticked) = rest.split_at(at);
-        into.push_str(before);
-        let ticks = ticked.len() - ticked.trim_start_matches('`').len();
-        let (opening, behind) = ticked.split_at(ticks);
-        let Some(end) = run_of(behind, ticks) else {
-            into.push_str(opening);
-            rest = behind;
-            continue;
-        };
-        blank(&ticked[..ticks + end + ticks], into);
-        rest = &behind[end + ticks..];
-    }
-    into.push_str(rest);
-}
-
-/// Where a run of exactly so many backticks begins.
-fn run_of(text: &str, ticks: usize) -> Option<usize> {
-    let mut at = 0;
-    while let Some(found) = text[at..].find('`') {
-        let start = at + found;
-        let run = text[start..].len() - text[start..].trim_start_matches('`').len();
-        if run == ticks {
-            return Some(start);
-        }
-        at = start + run;
-    }
-    None
 }
 
 #[cfg(test)]
@@ -248,13 +208,12 @@ mod tests {
 
     fn figures(text: &str) -> Vec<(usize, String, String)> {
         let marks = marks(text).expect("marks");
-        let figure = |mark: &Mark| match mark {
-            Mark::Figure { line, words, place } => {
-                Some((*line, words.clone(), text[place.clone()].to_owned()))
-            }
-            Mark::Run { .. } | Mark::Excerpt { .. } => None,
-        };
-        marks.iter().filter_map(figure).collect()
+        let figures = marks
+            .into_iter()
+            .filter(|mark| mark.kind == MarkKind::Figure);
+        figures
+            .map(|mark| (mark.line, mark.words, text[mark.place].to_owned()))
+            .collect()
     }
 
     #[test]
@@ -270,11 +229,8 @@ mod tests {
     fn figures_are_found_with_their_lines() {
         let text = "<!-- {{run a b}} -->\nIt is <!--{{rate\n ping}}-->31.6\nk<!-- {{/}} -->.\n<!-- a comment -->";
         let marks = marks(text).expect("marks");
-        let run = Mark::Run {
-            line: 1,
-            folder: "a b".to_owned(),
-        };
-        assert_eq!(marks[0], run);
+        let run = (marks[0].kind, marks[0].line, marks[0].words.as_str());
+        assert_eq!(run, (MarkKind::Run, 1, "a b"));
         assert_eq!(
             figures(text),
             [(3, "rate ping".to_owned(), "31.6\nk".to_owned())]
@@ -285,11 +241,12 @@ mod tests {
     fn excerpts_are_found_with_the_text_that_they_are_of() {
         let text = "a\n<!-- excerpt: docs/a.md of b.toml, plan 7 -->\n| 1 |\n<!-- /excerpt -->\n";
         let marks_of = marks(text).expect("marks");
-        let [Mark::Excerpt { line, file, place }] = &marks_of[..] else {
+        let [mark] = &marks_of[..] else {
             panic!("{marks_of:?}");
         };
-        assert_eq!((*line, file.as_str()), (2, "docs/a.md"));
-        assert_eq!(&text[place.clone()], "\n| 1 |\n");
+        let seen = (mark.kind, mark.line, mark.words.as_str());
+        assert_eq!(seen, (MarkKind::Excerpt, 2, "docs/a.md"));
+        assert_eq!(&text[mark.place.clone()], "\n| 1 |\n");
         let cut = marks("\n<!-- excerpt: docs/a.md -->").expect_err("cut off");
         assert_eq!(cut.line, 2);
     }
@@ -306,6 +263,14 @@ mod tests {
         // A backtick by itself is none.
         let text = "a ` and <!--{{p50}}-->1 ms<!--{{/}}-->";
         assert_eq!(figures(text), [(1, "p50".to_owned(), "1 ms".to_owned())]);
+    }
+
+    #[test]
+    fn figures_stand_in_their_sentences_without_the_comments_around_them() {
+        let text =
+            "at\n<!-- {{rate}} -->31 k<!-- {{/}} --> requests\n```md\n<!-- {{rate}} -->31 k\n```\n";
+        let plain = "at\n31 k requests\n```md\n<!-- {{rate}} -->31 k\n```\n";
+        assert_eq!(without_marks(text), plain);
     }
 
     #[test]
@@ -335,7 +300,8 @@ mod tests {
             if let Ok(marks) = marks(&text) {
                 let mut at = 0;
                 for mark in marks {
-                    if let Mark::Figure { place, .. } = mark {
+                    if mark.kind == MarkKind::Figure {
+                        let place = mark.place;
                         prop_assert!(at <= place.start && place.start <= place.end);
                         let _ = &text[place.clone()];
                         at = place.end;

@@ -12,7 +12,8 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use crate::escape;
-use crate::numbers;
+use crate::numbers::{self, FigureUnit};
+use crate::words::few;
 
 /// Short names, and what they stand for in a cell.
 const SHORT: [(&str, &str); 16] = [
@@ -36,8 +37,14 @@ const SHORT: [(&str, &str); 16] = [
 /// Keys that are none of a setting.
 const KEYS: [&str; 6] = ["cell", "subject", "workload", "connections", "n", "rate"];
 const FORMS: [&str; 6] = ["value", "interval", "whole", "times", "change", "claim"];
-const UNITS: [&str; 7] = [
-    "rate", "time", "bytes", "percent", "count", "ratio", "number",
+const UNITS: [(&str, FigureUnit); 7] = [
+    ("rate", FigureUnit::Rate),
+    ("time", FigureUnit::Time),
+    ("bytes", FigureUnit::Bytes),
+    ("percent", FigureUnit::Percent),
+    ("count", FigureUnit::Number),
+    ("ratio", FigureUnit::Ratio),
+    ("number", FigureUnit::Number),
 ];
 /// The smallest differences that a run can tell, by workload.
 const RESOLUTION: &str = "resolution";
@@ -103,7 +110,7 @@ struct Query {
     cell: Option<String>,
     keys: Vec<(String, String)>,
     form: String,
-    unit: Option<String>,
+    unit: Option<FigureUnit>,
 }
 
 impl Query {
@@ -127,8 +134,10 @@ impl Query {
                 None => query.cell = Some(value),
                 Some("as") if !FORMS.contains(&&*value) => return unknown(&value, "form", FORMS),
                 Some("as") => query.form = value,
-                Some("unit") if !UNITS.contains(&&*value) => return unknown(&value, "unit", UNITS),
-                Some("unit") => query.unit = Some(value),
+                Some("unit") => match UNITS.iter().find(|(name, _)| *name == value) {
+                    Some((_, unit)) => query.unit = Some(*unit),
+                    None => return unknown(&value, "unit", UNITS.map(|(name, _)| name)),
+                },
                 Some(key) => query.keys.push((key.to_owned(), value)),
             }
         }
@@ -166,18 +175,11 @@ impl Query {
             [cell] => Ok(cell),
             [] => other("no cell has all of this"),
             _ => {
-                const SHOWN_MAX: usize = 6;
                 let names = left.iter().filter_map(|cell| cell["cell"].as_str());
                 let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
-                let more = names.len().saturating_sub(SHOWN_MAX);
-                let shown = names[..names.len().min(SHOWN_MAX)].join(", ");
-                let more = match more {
-                    0 => String::new(),
-                    more => format!(" and {more} more"),
-                };
+                let (count, names) = (left.len(), few(&names));
                 other(format!(
-                    "{} cells are meant; say which, as in cell=\"…\": {shown}{more}",
-                    left.len()
+                    "{count} cells are meant; say which, as in cell=\"…\": {names}"
                 ))
             }
         }
@@ -282,159 +284,90 @@ fn resolution(summary: &Value, query: &Query) -> Result<String, Wrong> {
         return other("this summary.json has no resolution: `prony report` writes it anew");
     };
     let told = all.iter().filter(|of| of["detectable"].is_number());
-    let told: Vec<&Value> = told.collect();
     let own = query.keys.iter().find(|(key, _)| key == "workload");
     let name = query.cell.as_ref().or(own.map(|(_, value)| value));
-    let names = || told.iter().filter_map(|of| of["workload"].as_str());
-    let found = match name {
-        Some(name) => match told.iter().find(|of| of["workload"] == **name) {
-            Some(found) => *found,
-            None => return unknown(name, "workload", names()),
-        },
-        None => match told[..] {
-            [one] => one,
-            [] => return other("this run can tell no difference"),
-            _ => return unknown("", "workload", names()),
-        },
-    };
-    shown(&found["detectable"], "detectable", query, "")
+    let is_meant = |of: &&Value| name.is_none_or(|name| of["workload"] == **name);
+    let meant: Vec<&Value> = told.clone().filter(is_meant).collect();
+    let names: Vec<&str> = told.filter_map(|of| of["workload"].as_str()).collect();
+    match meant[..] {
+        [one] => shown(&one["detectable"], "detectable", query, ""),
+        _ if names.is_empty() => other("this run can tell no difference"),
+        _ => unknown(name.map_or("", |name| name), "workload", names),
+    }
 }
 
-/// A value as documents write it.
+/// A value as documents write it. A ratio that is not claimed says so wherever it does not show its interval.
 fn shown(value: &Value, path: &str, query: &Query, bound: &str) -> Result<String, Wrong> {
-    let unit = match query.unit.as_deref() {
-        Some(unit) => Unit::named(unit),
-        None => Unit::of(path),
-    };
-    let number = |of: &Value| of.as_f64();
-    if let Some(single) = number(value) {
-        let text = unit.text(single);
-        return match query.form.as_str() {
-            "value" => Ok(format!("{bound}{text}")),
-            "times" => Ok(format!("{bound}{text} ×")),
-            "change" => Ok(format!("{bound}{} %", numbers::change(single))),
-            form => other(format!("`as={form}`: it is a single number")),
-        };
-    }
-    let ends = (number(&value["low"]), number(&value["high"]));
-    match (value, ends) {
-        (Value::String(text), _) => Ok(escape::markdown(text)),
-        (Value::Object(of), (Some(low), Some(high))) if of.contains_key("median") => {
-            let median = unit.text(number(&value["median"]).unwrap_or(f64::NAN));
-            let ends = unit.ends(low, high);
-            match query.form.as_str() {
-                "value" => Ok(format!("{bound}{median}")),
-                "interval" => Ok(ends),
-                "whole" => Ok(format!("{bound}{median} ({ends})")),
-                form => other(format!("`as={form}` is one of ratios")),
+    let all = [value, &value["median"], &value["ratio"]];
+    let Some(middle) = all.into_iter().find_map(Value::as_f64) else {
+        return match value {
+            Value::String(text) => Ok(escape::markdown(text)),
+            Value::Object(of) => {
+                unknown("", "figure", of.keys().map(|key| format!("{path}.{key}")))
             }
-        }
-        (Value::Object(of), (Some(low), Some(high))) if of.contains_key("ratio") => {
-            ratio(value, (low, high), &query.form)
-        }
-        (Value::Object(of), _) => {
-            unknown("", "figure", of.keys().map(|key| format!("{path}.{key}")))
-        }
-        (Value::Array(all), _) => other(format!("a list of {}: say which, from 0", all.len())),
-        _ => other(format!("`{path}`: this run has no such figure")),
-    }
-}
-
-/// A ratio. One that is not claimed says so wherever it does not show its interval.
-fn ratio(of: &Value, (low, high): (f64, f64), form: &str) -> Result<String, Wrong> {
-    let ratio = of["ratio"].as_f64().unwrap_or(f64::NAN);
-    let bound = match of["bound"].as_str() {
-        Some("at-least") => "at least ",
-        Some("at-most") => "at most ",
-        _ => "",
+            Value::Array(all) => other(format!("a list of {}: say which, from 0", all.len())),
+            _ => other(format!("`{path}`: this run has no such figure")),
+        };
     };
-    let unclaimed = match of["conclusion"].as_str() {
+    let ends = value["low"].as_f64().zip(value["high"].as_f64());
+    let is_ratio = value["ratio"].is_number();
+    let said = value["bound"].as_str().unwrap_or_default();
+    let unit = match is_ratio {
+        true => FigureUnit::Ratio,
+        false => query.unit.unwrap_or_else(|| unit_of(path)),
+    };
+    let bound = match said {
+        "at-least" => "at least ",
+        "at-most" => "at most ",
+        _ => bound,
+    };
+    let unclaimed = match value["conclusion"].as_str() {
         Some("higher" | "lower") => "",
         Some("no-difference-shown") => ", no difference shown",
-        _ => ", not claimed",
+        _ if is_ratio => ", not claimed",
+        _ => "",
     };
-    let ends = format!("{}–{}", numbers::ratio(low), numbers::ratio(high));
-    Ok(match form {
-        "interval" => ends,
-        "whole" => format!("{bound}{} ({ends}){unclaimed}", numbers::ratio(ratio)),
-        "times" => format!("{bound}{} ×{unclaimed}", numbers::ratio(ratio)),
-        "change" => format!("{bound}{} %{unclaimed}", numbers::change(ratio)),
-        "claim" => {
-            let blocks = of["blocks"].as_u64().unwrap_or(0);
-            let said = of["bound"].as_str().unwrap_or_default();
-            let words = numbers::change_words(ratio, (blocks > 1).then_some((low, high)), said);
+    let text = unit.text(middle);
+    let is_scalable = is_ratio || ends.is_none();
+    Ok(match (query.form.as_str(), ends) {
+        ("value", _) => format!("{bound}{text}{unclaimed}"),
+        ("interval", Some((low, high))) => unit.ends(low, high),
+        ("whole", Some((low, high))) => {
+            format!("{bound}{text} ({}){unclaimed}", unit.ends(low, high))
+        }
+        ("times", _) if is_scalable => format!("{bound}{text} ×{unclaimed}"),
+        ("change", _) if is_scalable => {
+            format!("{bound}{} %{unclaimed}", numbers::change(middle))
+        }
+        ("claim", Some(ends)) if is_ratio => {
+            let blocks = value["blocks"].as_u64().unwrap_or(0);
+            let words = numbers::change_words(middle, (blocks > 1).then_some(ends), said);
             format!("{words}{unclaimed}")
         }
-        _ => format!("{bound}{}{unclaimed}", numbers::ratio(ratio)),
+        (form, None) => return other(format!("`as={form}`: it is a single number")),
+        (form, Some(_)) => return other(format!("`as={form}` is one of ratios")),
     })
 }
 
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Unit {
-    Rate,
-    Time,
-    Bytes,
-    BytesPerSecond,
-    Percent,
-    Ratio,
-    Count,
-    Number,
-}
-
-impl Unit {
-    fn named(name: &str) -> Unit {
-        match name {
-            "rate" => Unit::Rate,
-            "time" => Unit::Time,
-            "bytes" => Unit::Bytes,
-            "percent" => Unit::Percent,
-            "ratio" => Unit::Ratio,
-            "count" => Unit::Count,
-            _ => Unit::Number,
-        }
-    }
-
-    /// By the names on a path, the nearest to the value first.
-    fn of(path: &str) -> Unit {
-        let of_name = |name: &str| {
-            Some(match name {
-                _ if name.ends_with("bytes_per_s") => Unit::BytesPerSecond,
-                _ if name.ends_with("_per_s") => Unit::Rate,
-                _ if name.ends_with("_ns") => Unit::Time,
-                _ if name.ends_with("_bytes") || name == "bytes" => Unit::Bytes,
-                "bytes_per_answer" => Unit::Bytes,
-                "ratio" | "ratios" => Unit::Ratio,
-                "detectable" => Unit::Percent,
-                _ if name.starts_with("busy_") => Unit::Percent,
-                "blocks" | "completed" | "errors" | "errors_by_kind" | "count" | "processes"
-                | "beyond_p99_9" | "seed" | "counts" | "connections" => Unit::Count,
-                _ => return None,
-            })
-        };
-        path.rsplit('.').find_map(of_name).unwrap_or(Unit::Number)
-    }
-
-    fn text(self, value: f64) -> String {
-        match self {
-            Unit::Rate => numbers::rate(value),
-            Unit::Time => numbers::time(value),
-            Unit::Bytes => numbers::bytes(value),
-            Unit::BytesPerSecond => format!("{}/s", numbers::bytes(value)),
-            Unit::Percent => numbers::percent(value),
-            Unit::Ratio => numbers::ratio(value),
-            Unit::Count if value >= 0.0 => numbers::count(libm::round(value) as u64),
-            Unit::Count | Unit::Number => numbers::three(value),
-        }
-    }
-
-    fn ends(self, low: f64, high: f64) -> String {
-        match self {
-            Unit::Rate => numbers::rates(low, high),
-            Unit::Time => numbers::times(low, high),
-            Unit::Bytes => numbers::sizes(low, high),
-            _ => format!("{}–{}", self.text(low), self.text(high)),
-        }
-    }
+/// The unit that the names on a path tell, the nearest to the value first.
+fn unit_of(path: &str) -> FigureUnit {
+    let of_name = |name: &str| {
+        Some(match name {
+            _ if name.ends_with("bytes_per_s") => FigureUnit::BytesPerSecond,
+            _ if name.ends_with("_per_s") => FigureUnit::Rate,
+            _ if name.ends_with("_ns") => FigureUnit::Time,
+            _ if name.ends_with("_bytes") => FigureUnit::Bytes,
+            "bytes" | "bytes_per_answer" => FigureUnit::Bytes,
+            "ratio" | "ratios" => FigureUnit::Ratio,
+            "detectable" => FigureUnit::Percent,
+            _ if name.starts_with("busy_") => FigureUnit::Percent,
+            "blocks" | "counts" => FigureUnit::Number,
+            _ => return None,
+        })
+    };
+    path.rsplit('.')
+        .find_map(of_name)
+        .unwrap_or(FigureUnit::Number)
 }
 
 #[cfg(test)]

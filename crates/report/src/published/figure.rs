@@ -1,7 +1,7 @@
 //! What a measurand came out as, and whether that can settle anything.
 
 use prony_findings::{Records, Verdict};
-use prony_record::{Cell, CellMetric, Measurand, Named};
+use prony_record::{Cell, CellMetric, Measurand, Named, NotRun};
 use prony_stats::{BLOCKS_INTERVAL_MIN, Ratio};
 use serde::Serialize;
 
@@ -23,7 +23,7 @@ pub enum Absence {
 }
 
 /// A metric of a cell, or its ratio to that of another one.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Answer {
     /// The subject.
     pub subject: String,
@@ -83,22 +83,13 @@ impl Answer {
             cell: asked.in_words(),
             over: asked.over.as_deref().map(Measurand::in_words),
             metric: asked.metric,
-            absent: None,
-            value: None,
-            low: None,
-            high: None,
-            spread: "",
-            blocks: 0,
-            handled: None,
-            bound: "",
-            unsettled: String::new(),
-            ratio: None,
+            ..Answer::default()
         };
-        if asked.metric == CellMetric::Exponent {
-            answer.take_exponent(from, asked);
-        } else if let Err(absence) = answer.take(from, asked) {
-            answer.absent = Some(absence);
-        }
+        let taken = match asked.metric {
+            CellMetric::Exponent => answer.take_exponent(from, asked),
+            _ => answer.take(from, asked),
+        };
+        answer.absent = taken.err();
         answer
     }
 
@@ -150,44 +141,40 @@ impl Answer {
         let Some(figure) = found else {
             return Err(Absence::Unusable("it has no such figure".to_owned()));
         };
-        self.value = Some(figure.median);
-        (self.low, self.high) = (Some(figure.low), Some(figure.high));
-        (self.spread, self.blocks) = (figure.spread, figure.blocks);
+        self.put(figure);
         let program = own.figures.program.as_ref();
         self.handled = program.and_then(|of| Some((of.handled?, of.count)));
         self.bind([bound(&own, self.metric), None]);
         Ok(())
     }
 
-    fn take_exponent(&mut self, from: &Sources<'_>, asked: &Measurand) {
+    fn take_exponent(&mut self, from: &Sources<'_>, asked: &Measurand) -> Result<(), Absence> {
         let scaling = from.across.iter().flat_map(|across| &across.scaling);
-        let own = |(name, value): (&String, &String), of: &std::collections::BTreeMap<_, _>| {
-            of.get(name) == Some(value)
-        };
         let mut found = scaling.filter(|of| {
             let same = (&of.subject, &of.workload) == (&asked.subject, &asked.workload);
-            same && asked.settings.iter().all(|pair| own(pair, &of.settings))
+            let mut settings = asked.settings.iter();
+            same && settings.all(|(name, value)| of.settings.get(name) == Some(value))
         });
-        match (found.next(), found.next()) {
-            (Some(of), None) => {
-                self.value = Some(of.exponent);
-                (self.low, self.high) = (Some(of.low), Some(of.high));
-                (self.spread, self.blocks) = (of.spread, of.blocks);
-            }
-            _ => self.absent = Some(not_run(from.run, asked)),
-        }
+        let (Some(of), None) = (found.next(), found.next()) else {
+            return Err(not_run(from.run, asked));
+        };
+        self.put(Figure {
+            median: of.exponent,
+            low: of.low,
+            high: of.high,
+            spread: of.spread,
+            blocks: of.blocks,
+        });
+        Ok(())
     }
 
     /// Reads a figure as a bound where what it rests on is one: `true` is one from below.
     fn bind(&mut self, sides: [Option<bool>; 2]) {
-        let bounds: Vec<bool> = sides.into_iter().flatten().collect();
-        if bounds.is_empty() {
-            return;
-        }
-        match (bounds.contains(&true), bounds.contains(&false)) {
+        match (sides.contains(&Some(true)), sides.contains(&Some(false))) {
             (true, true) => self.unsettled = BY_BOUND.to_owned(),
             (true, false) => self.bound = "at-least",
-            _ => self.bound = "at-most",
+            (false, true) => self.bound = "at-most",
+            (false, false) => {}
         }
     }
 
@@ -205,11 +192,20 @@ impl Answer {
     }
 
     fn show(&mut self) {
-        if let Some(ratio) = &self.ratio {
-            self.value = Some(ratio.ratio);
-            (self.low, self.high) = (Some(ratio.low), Some(ratio.high));
-            (self.spread, self.blocks) = (ratio.spread, ratio.blocks);
+        if let Some(of) = &self.ratio {
+            self.put(Figure {
+                median: of.ratio,
+                low: of.low,
+                high: of.high,
+                spread: of.spread,
+                blocks: of.blocks,
+            });
         }
+    }
+
+    fn put(&mut self, of: Figure) {
+        (self.value, self.low, self.high) = (Some(of.median), Some(of.low), Some(of.high));
+        (self.spread, self.blocks) = (of.spread, of.blocks);
     }
 
     /// Notes why nothing can be said of it, where the run does not allow it.
@@ -283,18 +279,13 @@ fn find<'a>(from: &Sources<'a>, asked: &Measurand) -> Result<Place<'a>, Absence>
 /// Why the run has not what `asked` names.
 fn not_run(run: &Run, asked: &Measurand) -> Absence {
     let of_work = format!("{} {}", asked.subject, asked.workload);
-    let is_it = |what: &str| what == asked.subject || what.starts_with(&of_work);
-    let mut settings = asked.settings.iter();
-    let value = settings.find_map(|(name, value)| {
-        let what = format!("{name}={value}");
-        run.plan.not_run.iter().find(|not| not.what == what)
-    });
-    let missing = run
-        .plan
-        .not_run
-        .iter()
-        .find(|not| is_it(&not.what))
-        .or(value);
+    let settings = asked.settings.iter();
+    let values = settings.map(|(name, value)| format!("{name}={value}"));
+    let values: Vec<String> = values.collect();
+    let is_it = |not: &&NotRun| {
+        not.what == asked.subject || not.what.starts_with(&of_work) || values.contains(&not.what)
+    };
+    let missing = run.plan.not_run.iter().find(is_it);
     Absence::NotRun(match missing {
         Some(missing) => format!("{}: {}", missing.what, missing.reason),
         None => format!("the run has no cell {}", asked.in_words()),

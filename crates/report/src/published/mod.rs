@@ -21,9 +21,9 @@ use serde::Serialize;
 
 use crate::Run;
 use crate::figures::CellFigures;
-use crate::part::Part;
 use crate::programs::across::Across;
 use figure::{Absence, Answer, Sources};
+pub use words::part;
 
 /// What came of a claim.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
@@ -44,26 +44,20 @@ pub enum ClaimOutcome {
 }
 
 impl ClaimOutcome {
-    /// All of them, in the order in which they are counted.
-    const ALL: [ClaimOutcome; 6] = [
-        ClaimOutcome::Held,
-        ClaimOutcome::Contradicted,
-        ClaimOutcome::Undecided,
-        ClaimOutcome::NotComparable,
-        ClaimOutcome::NotRun,
-        ClaimOutcome::NotAnswerable,
+    /// All of them as tables write them, in the order in which they are counted.
+    const WORDS: [(ClaimOutcome, &str); 6] = [
+        (ClaimOutcome::Held, "held"),
+        (ClaimOutcome::Contradicted, "contradicted"),
+        (ClaimOutcome::Undecided, "undecided"),
+        (ClaimOutcome::NotComparable, "not comparable"),
+        (ClaimOutcome::NotRun, "not run"),
+        (ClaimOutcome::NotAnswerable, "not answerable"),
     ];
 
     /// As tables write it.
     fn word(self) -> &'static str {
-        match self {
-            ClaimOutcome::Held => "held",
-            ClaimOutcome::Contradicted => "contradicted",
-            ClaimOutcome::Undecided => "undecided",
-            ClaimOutcome::NotComparable => "not comparable",
-            ClaimOutcome::NotRun => "not run",
-            ClaimOutcome::NotAnswerable => "not answerable",
-        }
+        let own = ClaimOutcome::WORDS.iter().find(|(of, _)| *of == self);
+        own.map_or("", |(_, word)| word)
     }
 }
 
@@ -119,26 +113,19 @@ pub fn judged(
         answer.weigh(&from);
     }
     let each = run.plan.published.iter().zip(answers);
-    each.map(|(claim, [original, ours])| judge(run, claim, original, ours))
-        .collect()
-}
-
-fn judge(
-    run: &Run,
-    claim: &PublishedClaim,
-    original: Option<Answer>,
-    ours: Option<Answer>,
-) -> Judged {
-    let (outcome, because) = conclude(run, claim, original.as_ref(), ours.as_ref());
-    Judged {
-        text: claim.text.clone(),
-        source: claim.source.clone(),
-        stated: claim.stated,
-        original,
-        ours,
-        outcome,
-        because,
-    }
+    let judge = |(claim, [original, ours]): (&PublishedClaim, [Option<Answer>; 2])| {
+        let (outcome, because) = conclude(run, claim, original.as_ref(), ours.as_ref());
+        Judged {
+            text: claim.text.clone(),
+            source: claim.source.clone(),
+            stated: claim.stated,
+            original,
+            ours,
+            outcome,
+            because,
+        }
+    };
+    each.map(judge).collect()
 }
 
 fn conclude(
@@ -148,13 +135,8 @@ fn conclude(
     ours: Option<&Answer>,
 ) -> (ClaimOutcome, String) {
     let cores = &run.plan.cores;
-    let cores: BTreeSet<u32> = cores
-        .subject
-        .iter()
-        .chain(&cores.generator)
-        .chain(&cores.lab)
-        .copied()
-        .collect();
+    let all = [&cores.subject, &cores.generator, &cores.lab];
+    let cores: BTreeSet<u32> = all.into_iter().flatten().copied().collect();
     let cores = u32::try_from(cores.len()).unwrap_or(u32::MAX);
     let judged = |answer: &Answer| {
         if cores < claim.cores_min && answer.absent.is_none() {
@@ -175,10 +157,7 @@ fn conclude(
     let is_second = original.is_some() || !claim.why_not.is_empty();
     if let Some(own) = ours.filter(|_| is_second) {
         let (own, _) = judged(own);
-        if matches!(
-            own,
-            ClaimOutcome::Held | ClaimOutcome::Contradicted | ClaimOutcome::Undecided
-        ) {
+        if own <= ClaimOutcome::Undecided {
             because.push_str(&format!("; of ours: {}", own.word()));
         }
     }
@@ -198,10 +177,8 @@ pub fn outcome(stated: Stated, answer: &Answer) -> (ClaimOutcome, String) {
             return (ClaimOutcome::NotComparable, reason);
         }
         (Stated::Words, _) | (_, None) => {
-            return (
-                ClaimOutcome::Undecided,
-                "nothing is stated that can be compared".to_owned(),
-            );
+            let reason = "nothing is stated that can be compared".to_owned();
+            return (ClaimOutcome::Undecided, reason);
         }
         (Stated::Higher, Some((low, high))) => (low > 1.0, high < 1.0),
         (Stated::Lower, Some((low, high))) => (high < 1.0, low > 1.0),
@@ -218,17 +195,12 @@ pub fn outcome(stated: Stated, answer: &Answer) -> (ClaimOutcome, String) {
         "count" => "what was counted",
         _ => "the interval",
     };
-    match (inside, outside) {
-        (true, _) => (ClaimOutcome::Held, format!("{what} lies in it")),
-        (_, true) => (
-            ClaimOutcome::Contradicted,
-            format!("{what} lies outside of it"),
-        ),
-        _ => (
-            ClaimOutcome::Undecided,
-            format!("{what} lies on both sides"),
-        ),
-    }
+    let (came_to, place) = match (inside, outside) {
+        (true, _) => (ClaimOutcome::Held, "in it"),
+        (_, true) => (ClaimOutcome::Contradicted, "outside of it"),
+        _ => (ClaimOutcome::Undecided, "on both sides"),
+    };
+    (came_to, format!("{what} lies {place}"))
 }
 
 /// Whether an interval lies in a range, and whether it lies outside of it.
@@ -236,11 +208,6 @@ fn placed((low, high): (f64, f64), from: Option<f64>, to: Option<f64>) -> (bool,
     let inside = from.is_none_or(|from| low >= from) && to.is_none_or(|to| high <= to);
     let outside = from.is_some_and(|from| high < from) || to.is_some_and(|to| low > to);
     (inside, outside)
-}
-
-/// The section on them; `None` where there are no claims.
-pub fn part(judged: &[Judged]) -> Option<Part> {
-    words::part(judged)
 }
 
 #[cfg(test)]

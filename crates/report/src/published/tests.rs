@@ -7,20 +7,13 @@ use super::*;
 fn answer(low: f64, high: f64, spread: &'static str) -> Answer {
     Answer {
         subject: "mine".to_owned(),
-        over_subject: None,
         cell: "mine ping c=1".to_owned(),
-        over: None,
-        metric: prony_record::CellMetric::Rate,
-        absent: None,
         value: Some((low * high).sqrt()),
         low: Some(low),
         high: Some(high),
         spread,
         blocks: 6,
-        handled: None,
-        bound: "",
-        unsettled: String::new(),
-        ratio: None,
+        ..Answer::default()
     }
 }
 

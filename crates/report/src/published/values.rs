@@ -2,7 +2,7 @@
 
 use prony_base::Nanos;
 use prony_findings::{Case, client, measure};
-use prony_record::{CellMetric, Durations, LoadReport, ProgramReport, Role, Trial};
+use prony_record::{CellMetric, Durations, ProgramReport, Trial};
 use prony_stats::{Rate, Time, in_flight, seconds, whole_seconds};
 
 use crate::Run;
@@ -11,11 +11,21 @@ use crate::metrics::Metric;
 
 /// The value in each measured block, for metrics that have one in each ([`CellMetric::is_of_blocks`]).
 pub fn by_block(run: &Run, case: &Case<'_>, metric: CellMetric) -> Vec<(u32, f64)> {
-    match metric {
-        CellMetric::Rate => return case.rates(),
-        CellMetric::P50 if !case.is_client() => return (Metric::P50.values)(run, case),
-        CellMetric::P99 if !case.is_client() => return (Metric::P99.values)(run, case),
-        _ => {}
+    let is_server = !case.is_client() && !case.is_program();
+    let [_, first, after_rest] = Metric::OF_START;
+    let of_servers = match metric {
+        CellMetric::Rate => Some(Metric::RATE),
+        CellMetric::P50 if !case.is_client() => Some(Metric::P50),
+        CellMetric::P99 if !case.is_client() => Some(Metric::P99),
+        CellMetric::MeanLatency if is_server => Some(Metric::MEAN),
+        CellMetric::Cpu if is_server => Some(Metric::CPU),
+        CellMetric::Memory if is_server => Some(Metric::MEMORY),
+        CellMetric::First => Some(first),
+        CellMetric::AfterRest => Some(after_rest),
+        _ => None,
+    };
+    if let Some(metric) = of_servers {
+        return (metric.values)(run, case);
     }
     let of_servers = case
         .measured()
@@ -28,21 +38,17 @@ pub fn by_block(run: &Run, case: &Case<'_>, metric: CellMetric) -> Vec<(u32, f64
 }
 
 fn of_server(trial: &Trial, metric: CellMetric) -> Option<f64> {
-    match metric {
-        CellMetric::First => return Some(measure::first_answer(trial)?.0),
-        CellMetric::AfterRest => return Some(measure::after_rest(trial)?.0),
-        _ => {}
-    }
     let load = trial.load.as_ref()?;
     match metric {
-        CellMetric::MeanLatency => mean(load),
-        CellMetric::Cpu => Some(measure::cpu_per_request(trial, Role::Subject)?.0),
-        CellMetric::Memory => Some(measure::memory_peak(trial, Role::Subject)?.0),
         CellMetric::Throughput => {
             let seconds = Nanos(load.window_ns).as_secs_f64();
             (load.window_ns > 0).then(|| load.received_bytes as f64 / seconds)
         }
-        CellMetric::InFlight => Some(in_flight(measure::rate(load)?, Time(mean(load)?)).0),
+        CellMetric::InFlight => {
+            let of = &load.latency_ns;
+            let is_whole = of.count > 0 && of.infinite == 0;
+            is_whole.then_some(in_flight(measure::rate(load)?, Time(of.mean)).0)
+        }
         CellMetric::Deviation => {
             let slices = &load.slices;
             let seen = seconds(&whole_seconds(&slices.completed, slices.slice_ns))?;
@@ -50,12 +56,6 @@ fn of_server(trial: &Trial, metric: CellMetric) -> Option<f64> {
         }
         _ => None,
     }
-}
-
-/// Mean latency of the answers; none where some request was never answered.
-fn mean(load: &LoadReport) -> Option<f64> {
-    let of = &load.latency_ns;
-    (of.count > 0 && of.infinite == 0).then_some(of.mean)
 }
 
 fn of_program(
@@ -122,6 +122,8 @@ pub fn of_all(case: &Case<'_>, metric: CellMetric) -> Option<(f64, usize)> {
 
 #[cfg(test)]
 mod tests {
+    use prony_record::LoadReport;
+
     use super::*;
 
     #[test]
@@ -147,14 +149,14 @@ mod tests {
         let swing = of(&load, CellMetric::Deviation).expect("two seconds");
         assert!((swing - 0.5_f64.sqrt()).abs() < 1e-12, "{swing}");
         assert_eq!(of(&load, CellMetric::Throughput), Some(250.0));
-        assert_eq!(of(&load, CellMetric::MeanLatency), Some(7.0));
+        assert!(of(&load, CellMetric::InFlight).is_some());
         load.slices.completed = vec![0, 0];
         load.window_ns = 0;
         load.latency_ns.infinite = 1;
         for metric in [
             CellMetric::Deviation,
             CellMetric::Throughput,
-            CellMetric::MeanLatency,
+            CellMetric::InFlight,
         ] {
             assert_eq!(of(&load, metric), None, "{metric:?}");
         }

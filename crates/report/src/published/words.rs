@@ -5,9 +5,10 @@ use prony_record::{CellMetric, Dimension, Stated};
 
 use super::figure::{Absence, Answer};
 use super::{ClaimOutcome, Judged};
-use crate::numbers::{self, NOTHING};
-use crate::part::{Part, captioned, column, detail};
-use crate::table::{Column, Entry, Row, Table};
+use crate::grid::Grid;
+use crate::numbers::{self, FigureUnit, NOTHING};
+use crate::part::{Captioned, Part, captioned, column};
+use crate::table::{Column, Entry};
 
 const HOW: &str = "What published documents state, beside what the same comes out as here. original/… is the original itself; any other is a tool as \
      it is, or a program that stands for what was measured. A claim holds where the whole interval lies where it says. It is contradicted where \
@@ -18,22 +19,11 @@ const HOW: &str = "What published documents state, beside what the same comes ou
 const ABSOLUTE: &str =
     "Absolute figures, which are those of their machine and are not compared: as stated, and here";
 
-/// Columns before the outcome.
-const FIGURES: usize = 4;
-
 /// The section.
 pub fn part(judged: &[Judged]) -> Option<Part> {
     if judged.is_empty() {
         return None;
     }
-    let columns = vec![
-        column("claim", "where", false),
-        column("stated", "", false),
-        column("the original here", "interval or range", false),
-        column("ours here", "interval or range", false),
-        column("outcome", "", false),
-        column("because", "", false),
-    ];
     // What this run could decide, in the document; absolute figures beside what is measured here and the rest, in the appendix.
     // Each by outcome, then in the order of the experiment.
     let mut order: Vec<(usize, &Judged)> = judged.iter().enumerate().collect();
@@ -44,22 +34,16 @@ pub fn part(judged: &[Judged]) -> Option<Part> {
     let (absolute, rest): (Vec<_>, Vec<_>) = rest.into_iter().partition(|(_, claim)| {
         matches!(claim.stated, Stated::Absolute { .. }) && claim.has_figure()
     });
-    let table = |caption: &str, columns: Vec<Column>, of: Vec<(usize, &Judged)>| {
-        // Where an outcome is the same for all, nothing is said of it.
-        let row = |(at, claim)| {
-            let mut row = row(at, claim);
-            row.entries.truncate(columns.len());
-            row
-        };
-        let rows: Vec<Row> = of.into_iter().map(row).collect();
-        (!rows.is_empty()).then(|| captioned(caption, Table { columns, rows }))
-    };
-    let details = columns.iter().cloned().map(detail).collect();
-    let figures = columns[..FIGURES].iter().cloned().map(detail).collect();
     let tables = [
-        table("", columns, decidable),
-        table(ABSOLUTE, figures, absolute),
-        table("Claims that this run decides nothing about", details, rest),
+        table("", decidable, true, false),
+        // Where an outcome is the same for all, nothing is said of it.
+        table(ABSOLUTE, absolute, false, true),
+        table(
+            "Claims that this run decides nothing about",
+            rest,
+            true,
+            true,
+        ),
     ];
     Some(Part {
         id: "published".to_owned(),
@@ -72,51 +56,70 @@ pub fn part(judged: &[Judged]) -> Option<Part> {
 
 /// `Of 31 claims: 12 held, 3 contradicted, …`
 fn counts(judged: &[Judged]) -> String {
-    let of = |outcome: &ClaimOutcome| {
+    let of = |(outcome, word): &(ClaimOutcome, &str)| {
         let count = judged.iter().filter(|claim| claim.outcome == *outcome);
         let count = count.count();
-        (count > 0).then(|| format!("{count} {}", outcome.word()))
+        (count > 0).then(|| format!("{count} {word}"))
     };
-    let words: Vec<String> = ClaimOutcome::ALL.iter().filter_map(of).collect();
+    let words: Vec<String> = ClaimOutcome::WORDS.iter().filter_map(of).collect();
     let claims = prony_base::counted(judged.len(), "claim");
     format!("Of {claims}: {}.", words.join(", "))
 }
 
-fn row(at: usize, claim: &Judged) -> Row {
-    let metric = claim.original.as_ref().or(claim.ours.as_ref());
-    let entry = |side: &str, answer: Option<&Answer>| match answer {
-        Some(answer) => shown(&format!("/published/{at}/{side}/value"), answer),
-        None => Entry::text(NOTHING),
+/// A claim with its place in `summary.json`.
+type Placed<'j> = (usize, &'j Judged);
+
+/// A table of claims, of which the outcome is told or not; `None` where there are none.
+fn table(
+    caption: &str,
+    claims: Vec<Placed<'_>>,
+    has_outcome: bool,
+    details: bool,
+) -> Option<Captioned> {
+    let head = |title: &str, below: &'static str| Column {
+        details,
+        ..column(title, below, false)
     };
-    let entries = vec![
-        Entry {
-            below: claim.source.clone(),
-            ..Entry::text(&*claim.text)
-        },
-        Entry::text(stated(claim.stated, metric)),
-        entry("original", claim.original.as_ref()),
-        entry("ours", claim.ours.as_ref()),
-        Entry::text(claim.outcome.word()),
-        Entry::text(&*claim.because),
-    ];
-    Row {
-        entries,
-        ..Row::default()
+    let mut grid = Grid::new()
+        .head(head("claim", "where"), |(_, of): Placed<'_>| Entry {
+            below: of.source.clone(),
+            ..Entry::text(&*of.text)
+        })
+        .head(head("stated", ""), |(_, of)| Entry::text(stated(of)))
+        .head(
+            head("the original here", "interval or range"),
+            |(at, of)| {
+                shown(
+                    &format!("/published/{at}/original/value"),
+                    of.original.as_ref(),
+                )
+            },
+        )
+        .head(head("ours here", "interval or range"), |(at, of)| {
+            shown(&format!("/published/{at}/ours/value"), of.ours.as_ref())
+        });
+    if has_outcome {
+        grid = grid
+            .head(head("outcome", ""), |(_, of)| {
+                Entry::text(of.outcome.word())
+            })
+            .head(head("because", ""), |(_, of)| Entry::text(&*of.because));
     }
+    (!claims.is_empty()).then(|| captioned(caption, grid.rows(claims)))
 }
 
 /// What a claim states, in words.
-fn stated(stated: Stated, answer: Option<&Answer>) -> String {
+fn stated(claim: &Judged) -> String {
+    let answer = claim.original.as_ref().or(claim.ours.as_ref());
     let metric = answer.map(|answer| format!("{} ", metric(answer.metric)));
     let metric = metric.unwrap_or_default();
     let is_ratio = answer.is_some_and(|answer| answer.over.is_some());
     let times = if is_ratio { " times" } else { "" };
-    let shown = answer.map(Shown::of);
-    let of = |dimension| shown.unwrap_or(Shown::In(dimension));
-    match stated {
+    let unit = |dimension| answer.map_or_else(|| unit_of(dimension), unit);
+    match claim.stated {
         Stated::Words => NOTHING.to_owned(),
         Stated::Absolute { value, dimension } => {
-            format!("{metric}{}", figure(of(dimension), value))
+            format!("{metric}{}", unit(dimension).text(value))
         }
         Stated::Ratio { value, .. } => format!("{metric}{} times", numbers::ratio(value)),
         Stated::Higher => format!("{metric}higher"),
@@ -126,7 +129,7 @@ fn stated(stated: Stated, answer: Option<&Answer>) -> String {
             to,
             dimension,
         } => {
-            let figure = |value| figure(of(dimension), value);
+            let figure = |value| unit(dimension).text(value);
             let ends = match (from, to) {
                 (Some(from), Some(to)) if from == to => figure(from),
                 (Some(from), Some(to)) => format!("from {} to {}", figure(from), figure(to)),
@@ -140,26 +143,29 @@ fn stated(stated: Stated, answer: Option<&Answer>) -> String {
 }
 
 /// A figure with its interval or range.
-fn shown(path: &str, answer: &Answer) -> Entry {
+fn shown(path: &str, answer: Option<&Answer>) -> Entry {
+    let Some(answer) = answer else {
+        return Entry::text(NOTHING);
+    };
     match &answer.absent {
         Some(Absence::NotRun(_)) => return Entry::text("not run"),
         Some(Absence::Unusable(_)) => return Entry::text(NOTHING),
         None => {}
     }
-    let how = Shown::of(answer);
+    let unit = unit(answer);
     let bound = match answer.bound {
         "at-least" => "at least ",
         "at-most" => "at most ",
         _ => "",
     };
     let whose = whose(answer);
-    let show = |value: f64| format!("{whose}: {bound}{}", figure(how, value));
+    let show = |value: f64| format!("{whose}: {bound}{}", unit.text(value));
     let mut entry = Entry::figure(path.to_owned(), answer.value, show);
     if let (Some(low), Some(high)) = (answer.low, answer.high)
         && answer.spread != "count"
         && answer.blocks > 1
     {
-        entry.below = ends(how, low, high);
+        entry.below = unit.ends(low, high);
     }
     if let Some(part) = answer.handled {
         entry.below = format!(
@@ -179,74 +185,40 @@ fn whose(answer: &Answer) -> String {
     }
 }
 
-/// How a figure is written.
-#[derive(Clone, Copy)]
-enum Shown {
-    In(Dimension),
-    Times,
-    Percent,
-}
-
-impl Shown {
-    fn of(answer: &Answer) -> Shown {
-        match (answer.over.is_some(), answer.metric) {
-            (true, _) => Shown::Times,
-            (false, CellMetric::Deviation) => Shown::Percent,
-            (false, metric) => Shown::In(metric.dimension()),
-        }
+/// How a figure of this dimension is written.
+fn unit_of(dimension: Dimension) -> FigureUnit {
+    match dimension {
+        Dimension::Time => FigureUnit::Time,
+        Dimension::Bytes => FigureUnit::Bytes,
+        Dimension::Rate => FigureUnit::PerSecond,
+        Dimension::Throughput => FigureUnit::BytesPerSecond,
+        Dimension::Number => FigureUnit::Number,
     }
 }
 
-fn figure(how: Shown, value: f64) -> String {
-    match how {
-        Shown::Times => numbers::ratio(value),
-        Shown::Percent => numbers::percent(value),
-        Shown::In(Dimension::Time) => numbers::time(value),
-        Shown::In(Dimension::Bytes) => numbers::bytes(value),
-        Shown::In(Dimension::Rate) => format!("{}/s", numbers::rate(value)),
-        Shown::In(Dimension::Throughput) => format!("{}/s", numbers::bytes(value)),
-        Shown::In(Dimension::Number) if value.fract() == 0.0 && value < 1e15 => {
-            numbers::count(value as u64)
-        }
-        Shown::In(Dimension::Number) => numbers::three(value),
+fn unit(answer: &Answer) -> FigureUnit {
+    match (answer.over.is_some(), answer.metric) {
+        (true, _) => FigureUnit::Ratio,
+        (false, CellMetric::Deviation) => FigureUnit::Percent,
+        (false, metric) => unit_of(metric.dimension()),
     }
 }
 
-fn ends(how: Shown, low: f64, high: f64) -> String {
-    match how {
-        Shown::In(Dimension::Time) => numbers::times(low, high),
-        Shown::In(Dimension::Bytes) => numbers::sizes(low, high),
-        Shown::In(Dimension::Rate) => format!("{}/s", numbers::rates(low, high)),
-        Shown::In(Dimension::Throughput) => format!("{}/s", numbers::sizes(low, high)),
-        how => format!("{}–{}", figure(how, low), figure(how, high)),
-    }
-}
-
-fn metric(metric: CellMetric) -> &'static str {
-    match metric {
-        CellMetric::Rate => "rate",
-        CellMetric::P50 => "p50",
-        CellMetric::P99 => "p99",
-        CellMetric::MeanLatency => "mean latency",
+fn metric(metric: CellMetric) -> String {
+    let words = match metric {
         CellMetric::First => "first request",
         CellMetric::AfterRest => "request after a rest",
         CellMetric::Cpu => "CPU time",
         CellMetric::Elapsed => "time",
         CellMetric::Wall => "time from start to end",
         CellMetric::Memory => "peak memory",
-        CellMetric::Throughput => "throughput",
-        CellMetric::Errors => "errors",
         CellMetric::InFlight => "requests in flight",
-        CellMetric::Deviation => "deviation over seconds",
         CellMetric::Missed => "missed deadlines",
         CellMetric::Longest => "longest run",
         CellMetric::Shortest => "shortest run",
-        CellMetric::MeanRun => "mean run",
-        CellMetric::Exponent => "exponent",
-        CellMetric::Socket => "socket()",
-        CellMetric::Setup => "set-up",
         CellMetric::Download => "time of a download",
-        CellMetric::DownloadRate => "rate of a download",
         CellMetric::Pss => "memory (PSS)",
-    }
+        other => other.name(),
+    };
+    words.replace('-', " ")
 }

@@ -163,12 +163,7 @@ pub fn of_cell(case: &Case<'_>) -> Option<ServiceFigures> {
         instances: around.instances,
         generators: around.generators,
         output: around.output,
-        seconds: middle(
-            trials
-                .iter()
-                .filter_map(|trial| of_seconds(trial))
-                .collect(),
-        ),
+        seconds: middle(trials.iter().filter_map(|t| of_seconds(t)).collect()),
         cpu_ns: by_role(|role| Figure::over(&trials, |trial| cpu(trial, role))),
         memory_peak_bytes: by_role(|role| {
             Figure::over(&trials, |trial| Some(measure::memory_peak(trial, role)?.0))
@@ -218,40 +213,36 @@ fn middle(mut of_trials: Vec<SecondsFigure>) -> Option<SecondsFigure> {
 }
 
 fn processes(trials: &[&Trial]) -> Vec<ProcessFigures> {
-    let around = ROLES.iter().filter(|(role, _)| *role != Role::Generator);
-    let of_role = |&(role, word): &(Role, &'static str)| {
+    let around = ROLES.into_iter();
+    let around = around.filter(|(role, _)| *role != Role::Generator);
+    let of_role = |(role, word): (Role, &'static str)| {
         let all = trials.iter().flat_map(|t| measure::processes(t, role));
         let names: BTreeSet<&str> = all.map(|process| process.name.as_str()).collect();
-        let figures = names
-            .into_iter()
-            .map(move |name| process(trials, (role, word), name));
-        figures.collect::<Vec<_>>()
+        let names = names.into_iter();
+        names.map(move |name| process(trials, (role, word), name))
     };
     around.flat_map(of_role).collect()
 }
 
 fn process(trials: &[&Trial], (role, word): (Role, &'static str), name: &str) -> ProcessFigures {
-    let own = |trial: &&Trial| -> Vec<ProcessRecord> {
+    let own = |trial: &'_ Trial| -> Vec<ProcessRecord> {
         let named = measure::processes(trial, role).filter(|process| process.name == name);
         named.cloned().collect()
     };
     let cpu = |trial: &Trial| {
-        let times = own(&trial).into_iter().map(|process| Nanos(process.cpu_ns));
+        let times = own(trial).into_iter().map(|process| Nanos(process.cpu_ns));
         let time = times.reduce(|sum, time| sum + time)?;
         Some(measure::each_request(trial, time)?.0)
     };
     let memory = |trial: &Trial| {
-        let peaks = own(&trial).into_iter().filter_map(|p| p.memory.peak_bytes);
+        let peaks = own(trial).into_iter().filter_map(|p| p.memory.peak_bytes);
         Some(peaks.max()? as f64)
     };
+    let counts = trials.iter().map(|trial| own(trial).len());
     ProcessFigures {
         role: word,
         name: name.to_owned(),
-        count: trials
-            .iter()
-            .map(|trial| own(trial).len())
-            .max()
-            .unwrap_or(0),
+        count: counts.max().unwrap_or(0),
         cpu_ns: Figure::over(trials, cpu),
         memory_peak_bytes: Figure::over(trials, memory),
     }

@@ -3,14 +3,13 @@
 //! A workload may list its rows instead of taking all combinations of subjects and settings; each row then
 //! stands beside another one, and its ratio is to that. `figures` has the numbers that only services have (a
 //! cell outside of such a table has them, too, where something is around its server), `sections` says what is in a table, `tables` lays
-//! them out, `pictures` draws the rates, `lines` makes sentences of them. A document without rows and
+//! them out, `lines` makes sentences of them. A document without rows and
 //! services has none of this.
 //!
 //! Not for: the numbers that all servers share (rate, ratio, latency), which are in `crate::figures`.
 
 pub mod figures;
 pub mod lines;
-mod pictures;
 pub mod sections;
 mod tables;
 
@@ -19,27 +18,15 @@ use prony_findings::Records;
 use self::sections::{Context, Rows, connections, sections};
 use crate::Run;
 use crate::answer::ranking::{BY_RATE, RankedQuestion};
-use crate::figures::{CellFigures, measured};
-use crate::lists::{distinct, most};
+use crate::figures::{CellFigures, labelled};
+use crate::lists::distinct;
 use crate::notes::Notes;
-use crate::part::Part;
-use crate::plots::{Picture, Plot, picture};
+use crate::part::{Part, named};
+use crate::plots::cells::latency;
 use crate::rest;
-use crate::table::Entry;
 use crate::threads;
 use crate::users;
 pub use tables::more_columns;
-
-/// The rates of the table with the most figures, the first of equals.
-pub fn alone(run: &Run, cells: &[CellFigures]) -> Option<Picture> {
-    let notes = Notes::default();
-    let context = Context::of(run, cells, &notes, ());
-    let tables = sections(run, cells).into_iter().flat_map(|s| s.tables);
-    let best = most(tables, |rows| measured(&rows.cells()))?;
-    let mut picture = context.rates_picture("rows-alone", &best);
-    picture.title = format!("{}: {}", picture.title, best.title);
-    Some(picture)
-}
 
 /// What each row costs or brings beside the row that it is compared with.
 pub fn questions<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<RankedQuestion<'a>> {
@@ -58,7 +45,7 @@ fn of_table<'a>(rows: &Rows<'a>) -> Vec<RankedQuestion<'a>> {
         |(title, without, subjects): (String, String, Vec<&'a CellFigures>)| RankedQuestion {
             title,
             by: BY_RATE,
-            subjects: subjects.into_iter().map(|c| (c.label.clone(), c)).collect(),
+            subjects: labelled(&subjects),
             without: Some(without),
         };
     let beside = |name: &String| {
@@ -94,12 +81,9 @@ pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
                 _ => Vec::new(),
             };
             let mut tables = context.tables(&section, rows);
-            tables.extend(rest::table(run, &rows.cells(), |cell| {
-                Entry::text(cell.label.clone())
-            }));
-            tables.extend(users::tables(&rows.cells()));
+            tables.extend(rest::table(&context, &rows.cells()));
+            tables.extend(users::tables(&context, &rows.cells()));
             tables.extend(threads::table(&records, &rows.cells()));
-            let id = format!("r{}", parts.len() + 1);
             parts.push(Part {
                 title: match section.tables.len() {
                     1 => format!("{}, {}", rows.title, connections(rows.connections)),
@@ -107,15 +91,10 @@ pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
                 },
                 before,
                 tables,
-                pictures: vec![
-                    context.rates_picture(&format!("{id}-1"), rows),
-                    picture(Plot::Latency, &id, &rows.cells()),
-                ],
-                after: lines::after(run, rows),
-                id,
+                pictures: vec![latency(&labelled(&rows.cells()))],
                 ..Part::default()
             });
         }
     }
-    parts
+    named(parts, 'r')
 }

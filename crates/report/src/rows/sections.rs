@@ -37,28 +37,20 @@ impl<'a> Rows<'a> {
 
 /// The workloads with rows, in the plan's order.
 pub fn sections<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<Section<'a>> {
-    let with_rows = |w: &&PlannedWorkload| !w.rows.is_empty() && w.work() == Work::Server;
+    let workloads = run.plan.workloads.iter();
+    let with_rows = workloads.filter(|w| !w.rows.is_empty() && w.work() == Work::Server);
     let section = |workload: &'a PlannedWorkload| {
-        let own = cells
-            .iter()
-            .filter(|c| c.workload == workload.name && c.row().is_some());
-        let sizes = own.map(|c| c.connections);
+        let own = cells.iter().filter(|c| c.workload == workload.name);
+        let sizes = own.filter(|c| c.row().is_some()).map(|c| c.connections);
         let sizes = distinct(sizes.chain(workload.connections.clone()));
         let several = sizes.len() > 1;
+        let tables = sizes.iter().map(|c| rows(cells, workload, *c, several));
         Section {
             workload,
-            tables: sizes
-                .iter()
-                .map(|&c| rows(cells, workload, c, several))
-                .collect(),
+            tables: tables.collect(),
         }
     };
-    run.plan
-        .workloads
-        .iter()
-        .filter(with_rows)
-        .map(section)
-        .collect()
+    with_rows.map(section).collect()
 }
 
 fn rows<'a>(
@@ -88,15 +80,7 @@ pub type Context<'a> = part::Context<'a, ()>;
 
 /// `256 connections`.
 pub fn connections(connections: u32) -> String {
-    match connections {
-        1 => "1 connection".to_owned(),
-        n => format!("{} connections", numbers::count(u64::from(n))),
-    }
-}
-
-/// `“Redis, 2 instances”`: titles have commas of their own.
-pub fn quoted(title: &str) -> String {
-    format!("“{title}”")
+    numbers::counted(connections.into(), "connection")
 }
 
 /// A part of a whole that may be very small: `12.3 %`, `0.004 %`.

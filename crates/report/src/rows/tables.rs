@@ -4,10 +4,9 @@
 use prony_findings::Code;
 use prony_record::{Ended, PlannedRow};
 
-use super::figures::{CounterFigures, ROLES};
-use super::sections::{Context, Rows, Section, quoted, share};
-use crate::clients::words::more;
-use crate::figures::{CellFigures, Figure};
+use super::figures::{CounterFigures, ProcessFigures, ROLES};
+use super::sections::{Context, Rows, Section, share};
+use crate::figures::CellFigures;
 use crate::grid::Grid;
 use crate::lists::distinct;
 use crate::metrics::Metric;
@@ -15,9 +14,10 @@ use crate::notes::Notes;
 use crate::numbers::{self, NOTHING};
 use crate::part::{
     Captioned, captioned, column, detail, figures_word, limit_entry, median, plain, ratio_word,
-    verdicts_differ, with_ends,
+    verdicts_differ,
 };
-use crate::table::{self, Column, Entry, ON_CPU, ON_ERRORS, ON_RATE, ON_TITLE, Table};
+use crate::table::{self, BYTES, COUNT, Column, ERRORS, Entry, ON_CPU, ON_TITLE};
+use crate::table::{RATE, Shown, Table};
 
 /// What a row has beside its rate and its ratio.
 const OF_ROWS: [Metric; 7] = [
@@ -29,10 +29,28 @@ const OF_ROWS: [Metric; 7] = [
     Metric::P99_9,
     Metric::RECEIVED,
 ];
+const SECONDS: Shown = Shown::of("deviation", "service.seconds.deviation_per_s", RATE)
+    .below("over seconds")
+    .detail();
+const ACKNOWLEDGED: Shown =
+    Shown::of("acknowledged", "service.counter.acknowledged", COUNT).below("all blocks");
+const COUNTED: Shown = Shown::of("counted", "service.counter.counted", COUNT).marked(ON_COUNTED);
+const KEPT: Shown = Shown::of("kept", "service.counter.kept", COUNT);
 /// Codes of the findings that are footnotes on what was counted.
 const ON_COUNTED: &[Code] = &[Code::P023, Code::P025];
 /// The same on what was lost.
 const ON_LOST: &[Code] = &[Code::P024];
+
+/// Of each role but the generator, which has none.
+const MEMORY: [Shown; 3] = [
+    memory("memory subject", "service.memory_peak_bytes.subject"),
+    memory("memory front", "service.memory_peak_bytes.front"),
+    memory("memory backing", "service.memory_peak_bytes.backing"),
+];
+
+const fn memory(title: &'static str, path: &'static str) -> Shown {
+    Shown::of(title, path, BYTES).below("peak").detail()
+}
 
 impl<'a> Context<'a> {
     /// The tables of a section with one number of connections.
@@ -59,22 +77,24 @@ impl<'a> Context<'a> {
 
     fn rates(&self, rows: &Rows<'a>) -> Table {
         let cells = rows.cells();
-        let baselines = baselines(rows);
+        let all = rows.rows.iter();
+        let baselines = distinct(all.filter_map(|(row, _)| row.baseline.as_ref()));
         let ratio = match &baselines[..] {
-            [one] => format!("ratio to {}", quoted(one)),
+            [one] => format!("ratio to “{one}”"),
             _ => "ratio".to_owned(),
         };
         let several = baselines.len() > 1;
-        let rates = figures_word(cells.iter().filter_map(|c| c.rate_per_s));
+        let word = figures_word(cells.iter().filter_map(|c| c.rate_per_s));
         let mut grid = self
             .titled(ON_TITLE)
-            .figure(column("requests/s", rates, true), |cell| {
-                let rate = self.places.entry(cell, Metric::RATE);
-                let rate = with_ends(rate, cell.rate_per_s, numbers::rates);
-                self.notes.on(cell, ON_RATE, rate)
-            })
-            .figure(detail(column("deviation", "over seconds", true)), deviation)
-            .figure(column(ratio, ratio_word(&cells), true), ratio_entry);
+            .shown(self, [Metric::RATE.shown.below(word), SECONDS])
+            .figure(column(ratio, ratio_word(&cells), true), |cell| {
+                let ratio = cell.ratio.as_ref();
+                ratio.map_or_else(
+                    || Entry::text(NOTHING),
+                    |of| table::change("ratio.ratio", of),
+                )
+            });
         if several {
             grid = grid.figure(column("baseline", "", false), |cell| {
                 let title = cell.row().and_then(|row| row.baseline.clone());
@@ -82,65 +102,62 @@ impl<'a> Context<'a> {
             });
         }
         let crowded = several && verdicts_differ(&cells);
-        for metric in OF_ROWS {
-            let head = Column {
-                details: metric.details || metric.key == Metric::P50.key && crowded,
-                ..metric.head()
-            };
-            grid = grid.figure(head, move |cell| metric.of_server(cell));
-        }
-        grid = grid.figure(column("errors", "", true), |cell| {
-            self.notes.on(cell, ON_ERRORS, table::errors(cell))
+        let metrics = OF_ROWS.map(|metric| match metric.key == Metric::P50.key && crowded {
+            true => metric.shown.detail(),
+            false => metric.shown,
         });
+        grid = grid.shown(self, metrics).shown(self, [ERRORS]);
         list(rows, grid)
     }
 
     fn costs(&self, rows: &Rows<'a>) -> Table {
         let cells = rows.cells();
-        let roles = || ROLES.into_iter().map(|(_, role)| role);
-        let mut grid = self.titled(&[]);
-        for role in roles().filter(|role| cells.iter().any(|c| cpu(c, role).is_some())) {
-            grid = grid.figure(column(format!("CPU {role}"), "µs/req", true), move |cell| {
-                let codes = if role == "subject" { ON_CPU } else { &[] };
-                self.notes.on(cell, codes, cpu_entry(cell, role))
-            });
-        }
+        let roles = ROLES.into_iter().map(|(_, role)| role);
+        let mut grid = with_cpu(self.titled(&[]), &cells, self.notes, roles, false);
         let busy = "busy: subject's side, generator";
         grid = grid.figure(column("limit", busy, false), limit);
-        let with_memory =
-            |role: &&str| *role != "generator" && cells.iter().any(|c| memory(c, role).is_some());
-        for role in roles().filter(with_memory) {
-            let head = detail(column(format!("memory {role}"), "peak", true));
-            grid = grid.figure(head, move |cell| {
-                let path = format!("service.memory_peak_bytes.{role}.median");
-                Entry::figure(path, median(memory(cell, role)), numbers::bytes)
-            });
-        }
+        grid = grid.shown(self, self.present(&cells, MEMORY));
         list(rows, grid)
     }
 
     fn durability(&self, rows: &Rows<'a>) -> Table {
         let cells = rows.cells();
         let ended = cells.iter().find_map(|cell| counter(cell)?.ended_by);
-        let of = |cell: &'a CellFigures, make: fn(&CounterFigures) -> Entry| {
-            counter(cell).map_or_else(|| Entry::text(NOTHING), make)
-        };
         let mut grid = self
             .titled(&[])
-            .figure(column("acknowledged", "all blocks", true), |cell| {
-                of(cell, acknowledged)
+            .figure(ACKNOWLEDGED.head(), |cell| {
+                self.counted(cell, &ACKNOWLEDGED, unanswered)
             })
-            .figure(column("counted", "", true), |cell| {
-                self.notes.on(cell, ON_COUNTED, of(cell, counted))
-            });
+            .figure(COUNTED.head(), |cell| self.counted(cell, &COUNTED, counted));
         if let Some(ended) = ended {
-            let head = column("kept", after_what(ended), true);
-            grid = grid.figure(head, |cell| of(cell, kept));
+            let after = match ended {
+                Ended::Stopped => "after a stop",
+                Ended::Killed => "after a kill",
+            };
+            grid = grid.figure(KEPT.below(after).head(), |cell| {
+                self.counted(cell, &KEPT, |of| (of.asked > 0).then(String::new))
+            });
         }
         grid = grid.figure(column("lost", "", false), |cell| {
-            self.notes.on(cell, ON_LOST, of(cell, lost))
+            let lost = counter(cell).map_or_else(|| Entry::text(NOTHING), lost);
+            self.notes.on(cell, ON_LOST, lost)
         });
         list(rows, grid)
+    }
+
+    /// A count of the number, and what stands below it; `None`: it was not asked for.
+    fn counted(
+        &self,
+        cell: &CellFigures,
+        column: &Shown,
+        below: fn(&CounterFigures) -> Option<String>,
+    ) -> Entry {
+        let entry = self.entry(cell, column);
+        match counter(cell).map(below) {
+            None => entry,
+            Some(None) => Entry::text("not asked"),
+            Some(Some(below)) => Entry { below, ..entry },
+        }
     }
 }
 
@@ -159,120 +176,93 @@ fn counter(cell: &CellFigures) -> Option<&CounterFigures> {
     cell.service.as_ref()?.counter.as_ref()
 }
 
-/// Titles of the rows that others stand beside, in the order of the table.
-fn baselines<'a>(rows: &Rows<'a>) -> Vec<&'a String> {
-    let all = rows.rows.iter();
-    distinct(all.filter_map(|(row, _)| row.baseline.as_ref()))
-}
-
-fn deviation(cell: &CellFigures) -> Entry {
-    let seconds = cell.service.as_ref().and_then(|service| service.seconds);
-    let value = seconds.map(|seconds| seconds.deviation_per_s);
-    let mut entry = Entry::figure("service.seconds.deviation_per_s", value, numbers::rate);
-    if let Some(seconds) = seconds {
-        entry.below = format!("{} s", seconds.count);
+/// With a column of CPU time for each of these roles that any cell has.
+fn with_cpu<'a, 'f>(
+    mut grid: Grid<'f, &'a CellFigures>,
+    cells: &[&CellFigures],
+    notes: &'f Notes,
+    roles: impl IntoIterator<Item = &'static str>,
+    details: bool,
+) -> Grid<'f, &'a CellFigures> {
+    let has = |cell: &CellFigures, role: &str| {
+        let service = cell.service.as_ref();
+        service.is_some_and(|service| service.cpu_ns.contains_key(role))
+    };
+    for role in roles {
+        if cells.iter().any(|cell| has(cell, role)) {
+            let head = Column {
+                details,
+                ..column(format!("CPU {role}"), "µs/req", true)
+            };
+            grid = grid.figure(head, move |cell| {
+                let codes = if role == "subject" { ON_CPU } else { &[] };
+                notes.on(cell, codes, cpu(cell, role))
+            });
+        }
     }
-    entry
-}
-
-fn ratio_entry(cell: &CellFigures) -> Entry {
-    let Some(ratio) = &cell.ratio else {
-        return Entry::text(NOTHING);
-    };
-    let show = |value| match ratio.conclusion {
-        "higher" | "lower" => more(value),
-        _ => format!("{} ×", numbers::ratio(value)),
-    };
-    let mut entry = table::of_ratio("ratio.ratio", ratio, numbers::ratio);
-    entry.text = show(ratio.ratio);
-    entry
-}
-
-fn cpu(cell: &CellFigures, role: &str) -> Option<Figure> {
-    cell.service.as_ref()?.cpu_ns.get(role).copied()
-}
-
-fn memory(cell: &CellFigures, role: &str) -> Option<Figure> {
-    cell.service.as_ref()?.memory_peak_bytes.get(role).copied()
+    grid
 }
 
 /// CPU time of a role; below it that of each kind of process, where there are several.
-fn cpu_entry(cell: &CellFigures, role: &str) -> Entry {
+fn cpu(cell: &CellFigures, role: &str) -> Entry {
+    let service = cell.service.as_ref();
+    let figure = service.and_then(|service| service.cpu_ns.get(role).copied());
     let path = format!("service.cpu_ns.{role}.median");
-    let mut entry = Entry::figure(path, median(cpu(cell, role)), numbers::micros);
-    let processes = cell.service.iter().flat_map(|service| &service.processes);
+    let processes = service.into_iter().flat_map(|service| &service.processes);
     let own: Vec<_> = processes.filter(|process| process.role == role).collect();
-    let word = |process: &&super::figures::ProcessFigures| {
-        let name = match process.count {
-            0 | 1 => process.name.clone(),
-            count => format!("{count} × {}", process.name),
-        };
-        let value = median(process.cpu_ns).map_or_else(|| NOTHING.to_owned(), numbers::micros);
-        format!("{name} {value}")
+    let name = |process: &ProcessFigures| match process.count {
+        0 | 1 => process.name.clone(),
+        count => format!("{count} × {}", process.name),
     };
-    if own.len() > 1 {
-        entry.below = own.iter().map(word).collect::<Vec<_>>().join(", ");
-    } else if let Some(one) = own.first().filter(|one| one.count > 1 || role != "subject") {
-        entry.below = match one.count {
-            0 | 1 => one.name.clone(),
-            count => format!("{count} × {}", one.name),
-        };
+    let with_time = |process: &&ProcessFigures| {
+        let time = median(process.cpu_ns).map_or_else(|| NOTHING.to_owned(), numbers::micros);
+        format!("{} {time}", name(process))
+    };
+    Entry {
+        below: match own[..] {
+            [] => String::new(),
+            [one] if one.count < 2 && role == "subject" => String::new(),
+            [one] => name(one),
+            _ => own.iter().map(with_time).collect::<Vec<_>>().join(", "),
+        },
+        ..Entry::figure(path, median(figure), numbers::micros)
     }
-    entry
 }
 
 fn limit(cell: &CellFigures) -> Entry {
-    cell.service.as_ref().map_or_else(
-        || Entry::text(NOTHING),
-        |of| {
-            let name = limit_words(of.limit).unwrap_or_default();
-            let busy = [of.busy_subject, of.busy_generator];
-            limit_entry(name, (of.limit, &of.limits), busy)
-        },
-    )
+    let Some(of) = &cell.service else {
+        return Entry::text(NOTHING);
+    };
+    let name = match of.limit {
+        "subject" => "subject's side",
+        name => name,
+    };
+    let busy = [of.busy_subject, of.busy_generator];
+    limit_entry(name, (of.limit, &of.limits), busy)
 }
 
-fn acknowledged(counter: &CounterFigures) -> Entry {
-    let value = Some(counter.acknowledged as f64);
-    let mut entry = Entry::figure("service.counter.acknowledged", value, |_| {
-        numbers::count(counter.acknowledged)
-    });
-    if counter.unanswered > 0 {
-        entry.below = format!("+ {} unanswered", numbers::count(counter.unanswered));
-    }
-    entry
+fn unanswered(counter: &CounterFigures) -> Option<String> {
+    Some(match counter.unanswered {
+        0 => String::new(),
+        count => format!("+ {} unanswered", numbers::count(count)),
+    })
 }
 
-fn counted(counter: &CounterFigures) -> Entry {
+fn counted(counter: &CounterFigures) -> Option<String> {
     if counter.read == 0 {
-        return Entry::text("not asked");
+        return None;
     }
-    let value = Some(counter.counted as f64);
-    let mut entry = Entry::figure("service.counter.counted", value, |_| {
-        numbers::count(counter.counted)
-    });
-    entry.below = match (counter.uncounted, counter.invented) {
-        (0, 0) => match counter.counted.saturating_sub(counter.read_acknowledged) {
-            0 => "all".to_owned(),
-            more => format!("all, and {} unanswered", numbers::count(more)),
-        },
-        (0, more) => format!("{} too many", numbers::count(more)),
-        (missing, _) => format!(
+    let beyond = counter.counted.saturating_sub(counter.read_acknowledged);
+    Some(match (counter.uncounted, counter.invented, beyond) {
+        (0, 0, 0) => "all".to_owned(),
+        (0, 0, more) => format!("all, and {} unanswered", numbers::count(more)),
+        (0, more, _) => format!("{} too many", numbers::count(more)),
+        (missing, ..) => format!(
             "{} missing, {}",
             numbers::count(missing),
             share(missing, counter.read_acknowledged)
         ),
-    };
-    entry
-}
-
-fn kept(counter: &CounterFigures) -> Entry {
-    match counter.asked {
-        0 => Entry::text("not asked"),
-        _ => Entry::figure("service.counter.kept", Some(counter.kept as f64), |_| {
-            numbers::count(counter.kept)
-        }),
-    }
+    })
 }
 
 fn lost(counter: &CounterFigures) -> Entry {
@@ -286,46 +276,19 @@ fn lost(counter: &CounterFigures) -> Entry {
 /// The columns that a table of all combinations has besides: CPU time of what is around its servers, and
 /// what became of their numbers.
 pub fn more_columns<'a, 'f>(
-    mut grid: Grid<'f, &'a CellFigures>,
+    grid: Grid<'f, &'a CellFigures>,
     cells: &[&CellFigures],
     notes: &'f Notes,
 ) -> Grid<'f, &'a CellFigures> {
-    for role in ["front", "backing"] {
-        if cells.iter().any(|cell| cpu(cell, role).is_some()) {
-            let head = detail(column(format!("CPU {role}"), "µs/req", true));
-            grid = grid.head(head, move |cell| match cpu(cell, role) {
-                Some(_) => cpu_entry(cell, role),
-                None => Entry::text(NOTHING),
-            });
-        }
+    let grid = with_cpu(grid, cells, notes, ["front", "backing"], true);
+    if cells.iter().all(|cell| counter(cell).is_none()) {
+        return grid;
     }
-    if cells.iter().any(|cell| counter(cell).is_some()) {
-        grid = grid.head(detail(column("durability", "", false)), move |cell| {
-            let came = counter(cell).map_or_else(|| NOTHING.to_owned(), came_of);
-            let codes = [ON_COUNTED, ON_LOST].concat();
-            notes.on(cell, &codes, Entry::text(came))
-        });
-    }
-    grid
-}
-
-/// `after a stop`.
-fn after_what(ended: Ended) -> &'static str {
-    match ended {
-        Ended::Stopped => "after a stop",
-        Ended::Killed => "after a kill",
-    }
-}
-
-/// What was full, as the table says it; `None`: not known.
-fn limit_words(name: &str) -> Option<&'static str> {
-    match name {
-        "subject" => Some("subject's side"),
-        "generator" => Some("generator"),
-        "both" => Some("both"),
-        "neither" => Some("neither"),
-        _ => None,
-    }
+    grid.head(detail(column("durability", "", false)), move |cell| {
+        let came = counter(cell).map_or_else(|| NOTHING.to_owned(), came_of);
+        let codes = [ON_COUNTED, ON_LOST].concat();
+        notes.on(cell, &codes, Entry::text(came))
+    })
 }
 
 /// `none lost`, `lost 20 (0.004 %)`, `not asked`; of a row that states it `keeps nothing`.
@@ -349,17 +312,13 @@ fn lost_words(counter: &CounterFigures) -> String {
 /// What became of a number, in one entry of a table: `all counted, none lost`.
 fn came_of(counter: &CounterFigures) -> String {
     let counted = match (counter.uncounted, counter.invented) {
-        (0, 0) if counter.read == 0 => "",
-        (0, 0) => "all counted",
-        (0, more) => &format!("{} too many", numbers::count(more)),
-        (missing, _) => &format!("{} not counted", numbers::count(missing)),
+        (0, 0) if counter.read == 0 => None,
+        (0, 0) => Some("all counted".to_owned()),
+        (0, more) => Some(format!("{} too many", numbers::count(more))),
+        (missing, _) => Some(format!("{} not counted", numbers::count(missing))),
     };
-    let kept = match counter.ended_by {
-        None => String::new(),
-        Some(_) => lost_words(counter),
-    };
-    let parts = [counted, &kept];
-    let said: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    let kept = counter.ended_by.map(|_| lost_words(counter));
+    let said: Vec<String> = counted.into_iter().chain(kept).collect();
     match said.is_empty() {
         true => "not asked".to_owned(),
         false => said.join(", "),

@@ -7,27 +7,37 @@ pub mod figures;
 mod pictures;
 mod sections;
 mod tables;
-pub mod words;
 
+use prony_record::Plan;
+
+pub use self::pictures::curve;
 use self::sections::{Section, sections};
 use crate::Run;
 use crate::answer::ranking::{BY_RATE, By, RankedQuestion};
-use crate::figures::{CellFigures, measured};
+use crate::figures::{CellFigures, labelled};
 use crate::groups::{Group, groups};
-use crate::lists::{distinct, most};
+use crate::lists::distinct;
 use crate::notes::Notes;
-use crate::part::{Part, plain};
-use crate::plots::{Picture, Plot, picture};
+use crate::part::{Context, Part, named, plain};
+use crate::plots::Picture;
+use crate::plots::cells::cpu;
 use crate::programs;
+use crate::words::paragraph;
 
 /// Rates of an open workload from which its latencies are drawn against them.
 const RATES_MIN: usize = 3;
 
 /// The parts of a document: one for each number of connections of a search, and one for each open workload with enough rates.
 pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
+    let context = Context::of(run, cells, notes, ());
     let mut parts: Vec<Part> = Vec::new();
     for section in sections(run, cells) {
-        let id = format!("s{}", parts.len() + 1);
+        let labelled = labelled(&section.cells);
+        let cpu = cpu(&labelled);
+        let cpu = Picture {
+            title: format!("{}, in the closed loop before", cpu.title),
+            ..cpu
+        };
         let (group, objective) = (&section.group, section.objective());
         let title = programs::title(&run.plan, &group.workload);
         parts.push(Part {
@@ -35,20 +45,21 @@ pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
                 "{title}, {}: highest rate that keeps {objective}",
                 group.size()
             ),
-            before: vec![words::before(&section)],
-            pictures: drawn(&id, &section),
-            tables: vec![plain(tables::of_section(
-                &section,
-                run.plan.reference.as_deref(),
-                notes,
-            ))],
-            after: words::after(&section),
-            id,
+            before: vec![tables::before(&section)],
+            pictures: curve(&labelled).into_iter().chain([cpu]).collect(),
+            tables: vec![plain(tables::of_section(&context, &section))],
+            after: Vec::from_iter(tables::after(&section)),
             ..Part::default()
         });
     }
-    parts.extend(of_open_loops(run, cells));
+    let mut parts = named(parts, 's');
+    parts.extend(named(of_open_loops(run, cells), 'l'));
     parts
+}
+
+/// Whether the plan looks for a highest rate.
+pub fn any(plan: &Plan) -> bool {
+    plan.workloads.iter().any(|w| w.find_max.is_some())
 }
 
 /// Who keeps an objective up to the highest rate.
@@ -64,22 +75,10 @@ pub fn questions<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<RankedQuesti
             heading: "highest requests/s",
             ..BY_RATE
         },
-        subjects: section
-            .cells
-            .iter()
-            .map(|c| (c.label.clone(), *c))
-            .collect(),
+        subjects: labelled(&section.cells),
         without: None,
     };
     sections(run, cells).into_iter().map(question).collect()
-}
-
-fn drawn(id: &str, section: &Section<'_>) -> Vec<Picture> {
-    let mut rates = picture(Plot::Rate, id, &section.cells);
-    "Highest rate, requests a second".clone_into(&mut rates.title);
-    let mut cpu = picture(Plot::Cpu, id, &section.cells);
-    cpu.title = format!("{}, in the closed loop before", cpu.title);
-    vec![pictures::of_search(id, section), rates, cpu]
 }
 
 /// Latency against rate of open workloads.
@@ -102,33 +101,13 @@ fn of_open_loops(run: &Run, cells: &[CellFigures]) -> Vec<Part> {
         if rates.len() < RATES_MIN {
             continue;
         }
-        let id = format!("l{}", parts.len() + 1);
         let title = programs::title(&run.plan, &group.workload);
         parts.push(Part {
             title: format!("{title}, {}: latency against offered rate", group.size()),
-            before: vec![
-                "A mark stands at the first rate with which a subject did not keep up: fewer requests were completed than \
-                 were to start. Latency grows there for as long as the run lasts, so that none is drawn."
-                    .to_owned(),
-            ],
-            pictures: vec![pictures::of_open_loops(&id, &own)],
-            id,
+            before: vec![paragraph("search: open loops")],
+            pictures: vec![pictures::of_open_loops(&own)],
             ..Part::default()
         });
     }
     parts
-}
-
-/// The picture of a kind of the search with the most figures, the first of equals; `None` where there is no search.
-pub fn alone(run: &Run, cells: &[CellFigures], plot: Plot) -> Option<Picture> {
-    let best = most(sections(run, cells), |section| measured(&section.cells))?;
-    let at = match plot {
-        Plot::Latency => 0,
-        Plot::Rate => 1,
-        Plot::Cpu => 2,
-    };
-    let mut picture = drawn("alone", &best).swap_remove(at);
-    let group = &best.group;
-    picture.title = format!("{}: {}, {}", picture.title, group.workload, group.size());
-    Some(picture)
 }

@@ -68,14 +68,13 @@ pub fn relative(from: &str, to: &str) -> String {
 impl SitePlaces<'_> {
     /// Where `link` of the page `from` leads; `is_shown`: it is a picture.
     pub fn resolve(&self, from: &str, link: &str, is_shown: bool) -> Result<Leads, String> {
-        if link
-            .split_once(':')
-            .is_some_and(|(scheme, _)| is_scheme(scheme))
-        {
-            return match is_shown {
-                true => Err("a picture of another site: the pages are to need nothing else".into()),
-                false => Ok(Leads::Out),
-            };
+        let scheme = link.split_once(':').map(|(scheme, _)| scheme);
+        match (scheme.is_some_and(is_scheme), is_shown) {
+            (true, true) => {
+                return Err("a picture of another site: the pages are to need nothing else".into());
+            }
+            (true, false) => return Ok(Leads::Out),
+            (false, _) => {}
         }
         let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
         let path = percent_decode_str(path).decode_utf8_lossy();
@@ -83,33 +82,27 @@ impl SitePlaces<'_> {
             "" => from.to_owned(),
             path => joined(from, path).ok_or("it leads out of the repository")?,
         };
-        if let Some(page) = self.pages.get(&path) {
-            return match anchor {
-                "" => Ok(Leads::Page(page_path(&path))),
-                anchor if page.has(anchor) => {
-                    Ok(Leads::Page(format!("{}#{anchor}", page_path(&path))))
-                }
-                anchor => Err(format!("{path} has no heading for #{anchor}")),
-            };
+        match (self.pages.get(&path), anchor) {
+            (Some(_), "") => Ok(Leads::Page(page_path(&path))),
+            (Some(page), anchor) if page.has(anchor) => {
+                Ok(Leads::Page(format!("{}#{anchor}", page_path(&path))))
+            }
+            (Some(_), anchor) => Err(format!("{path} has no heading for #{anchor}")),
+            (None, "") if self.files.contains(&path) => Ok(Leads::File(path)),
+            (None, _) if self.files.contains(&path) => {
+                Err(format!("{path} is no page, and has no anchors"))
+            }
+            (None, _) => self
+                .folder(&path)
+                .ok_or_else(|| format!("there is no {path}")),
         }
-        if self.files.contains(&path) {
-            return match anchor {
-                "" => Ok(Leads::File(path)),
-                _ => Err(format!("{path} is no page, and has no anchors")),
-            };
-        }
-        self.folder(&path)
-            .ok_or_else(|| format!("there is no {path}"))
     }
 
     /// A folder with pages or files in it.
     fn folder(&self, path: &str) -> Option<Leads> {
         let path = path.trim_end_matches('/');
-        let index = INDEXES.iter().map(|name| format!("{path}/{name}"));
-        if let Some(index) = index
-            .into_iter()
-            .find(|index| self.pages.contains_key(index))
-        {
+        let mut indexes = INDEXES.iter().map(|name| format!("{path}/{name}"));
+        if let Some(index) = indexes.find(|index| self.pages.contains_key(index)) {
             return Some(Leads::Page(page_path(&index)));
         }
         let is_there = !below(self.pages.keys(), path).is_empty();

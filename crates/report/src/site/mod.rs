@@ -15,7 +15,6 @@
 //! ```
 
 mod body;
-mod frame;
 mod links;
 mod nav;
 pub mod outline;
@@ -23,30 +22,40 @@ mod search;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::analysis;
-pub use body::BrokenLink;
-use frame::escaped;
-use links::{Leads, SitePlaces, below, is_copied, page_path, relative};
-use nav::NavGroup;
-use outline::PageOutline;
+use minijinja::value::{Serde, Value};
+use minijinja::{Environment, context};
 
-/// A page without the comments around its bound figures, which would make a block of HTML of a line that begins with one. What a
-/// page shows of them in its code stays.
-fn without_marks(text: &str) -> String {
-    let mut is_code = false;
-    let mut plain = String::with_capacity(text.len());
-    for line in text.split_inclusive('\n') {
-        is_code ^= line.trim_start().starts_with("```");
-        match is_code {
-            true => plain.push_str(line),
-            false => plain.push_str(&analysis::without_marks(line)),
-        }
-    }
-    plain
-}
+use crate::prose::without_marks;
+use crate::templates::{fill, safe, templates};
+use links::{Leads, SitePlaces, below, is_copied, page_path, relative};
+use nav::{NavPage, groups};
+use outline::{PageHeading, PageOutline};
+
+/// The style of all pages, with the colours that they share with documents.
+const STYLE: &str = concat!(
+    include_str!("../templates/plot.css"),
+    include_str!("../templates/base.css"),
+    include_str!("../templates/site.css")
+);
 
 /// Bytes of a file that is shown as a page, at the most; more is cut.
 const SHOWN_BYTES_MAX: usize = 400_000;
+
+/// Chapters of a page that are so few that their parts are listed, too.
+const CHAPTERS_FEW: usize = 2;
+
+/// A link that leads nowhere.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct BrokenLink {
+    /// The page, as a path in the repository.
+    pub file: String,
+    /// The line of the link, from 1.
+    pub line: usize,
+    /// The link.
+    pub link: String,
+    /// Why it leads nowhere.
+    pub why: String,
+}
 
 /// The pages, read.
 #[derive(Debug)]
@@ -54,7 +63,9 @@ pub struct Pages<'a> {
     texts: BTreeMap<&'a str, String>,
     files: &'a BTreeSet<String>,
     outlines: BTreeMap<String, PageOutline>,
-    groups: Vec<NavGroup>,
+    /// Groups of pages as lists show them.
+    groups: Value,
+    templates: Environment<'static>,
     api: &'a [String],
     version: &'a str,
 }
@@ -70,6 +81,8 @@ pub struct DocSite {
     pub shown: BTreeSet<String>,
     /// Links that lead nowhere, in the order of files and lines.
     pub broken: Vec<BrokenLink>,
+    /// Folders that pages lead to.
+    folders: BTreeSet<String>,
 }
 
 impl<'a> Pages<'a> {
@@ -85,13 +98,14 @@ impl<'a> Pages<'a> {
         let texts: BTreeMap<&str, String> = texts.iter().map(plain).collect();
         let read =
             |(path, text): (&&str, &String)| ((*path).to_owned(), outline::outline(path, text));
-        let outlines = texts.iter().map(read).collect();
-        let groups = nav::groups(&outlines);
+        let outlines: BTreeMap<String, PageOutline> = texts.iter().map(read).collect();
+        let groups = Value::from(Serde(&groups(&outlines)));
         Pages {
             texts,
             files,
             outlines,
             groups,
+            templates: templates(),
             api,
             version,
         }
@@ -100,130 +114,123 @@ impl<'a> Pages<'a> {
     /// Every page, checked.
     pub fn build(&self) -> DocSite {
         let mut site = DocSite::default();
-        let mut folders = BTreeSet::new();
         for (path, text) in &self.texts {
-            let html = self.page(path, text, &mut site, &mut folders);
+            let html = self.page(path, text, &mut site);
             site.files.insert(page_path(path), html);
         }
-        for folder in folders {
+        for folder in std::mem::take(&mut site.folders) {
             let at = format!("{folder}/index.html");
             let html = self.folder(&folder, &at, &mut site);
             site.files.insert(at, html);
         }
-        site.files
-            .insert("index.html".to_owned(), frame::home(self));
-        site.files
-            .insert("site.css".to_owned(), frame::style().to_owned());
-        site.files.insert(
-            "site.js".to_owned(),
-            include_str!("../templates/site.js").to_owned(),
-        );
-        site.files
-            .insert("search-index.js".to_owned(), search::index(&self.outlines));
+        let readme = self.outlines.get("README.md");
+        let lead = readme.map_or("", |readme| readme.lead.as_str());
+        let home = context! { lead, lists => &self.groups };
+        let files = [
+            ("index.html", self.filled("index.html", None, "Prony", home)),
+            ("site.css", STYLE.to_owned()),
+            ("site.js", include_str!("../templates/site.js").to_owned()),
+            ("search-index.js", search::index(&self.outlines)),
+        ];
+        let files = files.map(|(path, text)| (path.to_owned(), text));
+        site.files.extend(files);
         site.broken.sort();
         site
     }
 
-    fn page(
-        &self,
-        path: &str,
-        text: &str,
-        site: &mut DocSite,
-        folders: &mut BTreeSet<String>,
-    ) -> String {
+    /// A whole page: `at`, its path in the site; `source`, the page of the repository that it is made of, if any; `values`, what stands
+    /// in it.
+    fn filled(&self, at: &str, source: Option<&str>, title: &str, values: Value) -> String {
+        let outline = source.and_then(|path| self.outlines.get(path));
+        let headings = outline.map_or(&[][..], |page| &page.headings);
+        // The parts of few long chapters are what a reader looks for.
+        let chapters = headings.iter().filter(|heading| heading.level == 2);
+        let deepest = 2 + u8::from(chapters.count() <= CHAPTERS_FEW);
+        let chapters = headings.iter();
+        let chapters = chapters.filter(|heading| (2..=deepest).contains(&heading.level));
+        let chapters: Vec<&PageHeading> = chapters.collect();
+        let nothing: &[Value] = &[];
+        let frame = context! {
+            base => relative(at, ""),
+            source, title,
+            groups => &self.groups,
+            chapters => Value::from(Serde(&chapters)),
+            api => self.api.to_vec(),
+            version => self.version,
+            lead => "", body => "", lists => nothing.to_vec(), files => nothing.to_vec(),
+        };
+        fill(&self.templates, "site.html", context! { ..values, ..frame })
+    }
+
+    fn page(&self, path: &str, text: &str, site: &mut DocSite) -> String {
         let at = page_path(path);
         let places = SitePlaces {
             pages: &self.outlines,
             files: self.files,
         };
-        let DocSite {
-            copied,
-            shown,
-            broken,
-            ..
-        } = site;
-        let mut follow = |link: &str, is_picture: bool| {
-            let leads = places.resolve(path, link, is_picture)?;
+        let mut follow = |link: &str, is_picture: bool, line: usize| {
+            let leads = match places.resolve(path, link, is_picture) {
+                Ok(leads) => leads,
+                Err(why) => {
+                    let (file, link) = (path.to_owned(), link.to_owned());
+                    site.broken.push(BrokenLink {
+                        file,
+                        line,
+                        link: link.clone(),
+                        why,
+                    });
+                    return link;
+                }
+            };
             let to = leads.site_path();
             match leads {
-                Leads::File(file) if is_copied(&file) => _ = copied.insert(file),
-                Leads::File(file) => _ = shown.insert(file),
-                Leads::Folder(folder) => _ = folders.insert(folder),
+                Leads::File(file) => site.add(file),
+                Leads::Folder(folder) => _ = site.folders.insert(folder),
                 Leads::Out | Leads::Page(_) => {}
             }
-            Ok(to.map_or_else(|| link.to_owned(), |to| relative(&at, &to)))
+            to.map_or_else(|| link.to_owned(), |to| relative(&at, &to))
         };
-        let Some(outline) = self.outlines.get(path) else {
-            return String::new();
-        };
-        let body = body::body((path, text), outline, &mut follow, broken);
-        frame::page(self, &at, Some(path), &outline.title, &body)
+        let outline = &self.outlines[path];
+        let body = safe(body::body(text, outline, &mut follow));
+        self.filled(&at, Some(path), &outline.title, context! { body })
     }
 
     /// A folder that a page links to: its pages, and its files.
     fn folder(&self, folder: &str, at: &str, site: &mut DocSite) -> String {
-        let pages = below(self.outlines.keys(), folder);
-        let mut body = format!("<h1>{}</h1>\n", escaped(folder));
-        body.push_str(&frame::list(self, at, pages.into_iter()));
-        let files = below(self.files.iter(), folder);
-        body.push_str("<ul>\n");
-        for file in files {
-            let leads = Leads::File(file.to_owned());
-            match is_copied(file) {
-                true => site.copied.insert(file.to_owned()),
-                false => site.shown.insert(file.to_owned()),
-            };
-            let to = relative(at, &leads.site_path().unwrap_or_default());
-            let name = file.rsplit('/').next().unwrap_or(file);
-            body.push_str(&format!(
-                "<li><a href=\"{}\">{}</a></li>\n",
-                escaped(&to),
-                escaped(name)
-            ));
-        }
-        body.push_str("</ul>\n");
-        frame::page(self, at, None, folder, &body)
+        let pages = below(self.outlines.keys(), folder).into_iter();
+        let pages = pages.filter_map(|path| self.outlines.get_key_value(path).map(NavPage::of));
+        let pages: Vec<NavPage<'_>> = pages.collect();
+        let file = |path: &str| {
+            site.add(path.to_owned());
+            let name = path.rsplit('/').next();
+            context! { name, path => Leads::File(path.to_owned()).site_path() }
+        };
+        let files = below(self.files.iter(), folder).into_iter().map(file);
+        let files: Vec<Value> = files.collect();
+        let lists = [context! { title => "", pages => Value::from(Serde(&pages)) }];
+        self.filled(at, None, folder, context! { lists, files })
     }
 
     /// The page of a text file of the repository, and its path in the site.
     pub fn shown(&self, path: &str, text: &str) -> (String, String) {
         let at = format!("{path}.html");
         let cut = text.floor_char_boundary(SHOWN_BYTES_MAX);
-        let body = format!(
-            "<h1>{}</h1>\n<pre><code>{}</code></pre>\n{}",
-            escaped(path),
-            escaped(text.get(..cut).unwrap_or_default()),
-            if cut < text.len() {
-                "<p>The rest is left out.</p>\n"
-            } else {
-                ""
-            }
-        );
-        let page = frame::page(self, &at, None, path, &body);
+        let rest = match cut < text.len() {
+            true => "<p>The rest is left out.</p>\n",
+            false => "",
+        };
+        let body = body::code(text.get(..cut).unwrap_or_default()) + rest;
+        let page = self.filled(&at, None, path, context! { body => safe(body) });
         (at, page)
-    }
-
-    /// Pages that the navigation has no place of its own for, by their paths.
-    pub fn unplaced(&self) -> Vec<&str> {
-        let last = self
-            .groups
-            .last()
-            .filter(|group| group.title.starts_with("Subjects"));
-        last.map_or_else(Vec::new, |group| {
-            group.pages.iter().map(String::as_str).collect()
-        })
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn figures_stand_in_their_sentences_without_the_comments_around_them() {
-        let text =
-            "at\n<!-- {{rate}} -->31 k<!-- {{/}} --> requests\n```md\n<!-- {{rate}} -->31 k\n```\n";
-        let plain = "at\n31 k requests\n```md\n<!-- {{rate}} -->31 k\n```\n";
-        assert_eq!(without_marks(text), plain);
+impl DocSite {
+    /// Notes a file that a page leads to.
+    fn add(&mut self, file: String) {
+        match is_copied(&file) {
+            true => self.copied.insert(file),
+            false => self.shown.insert(file),
+        };
     }
 }

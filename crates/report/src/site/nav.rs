@@ -1,127 +1,77 @@
 //! The order of the pages: groups by what a reader wants to do.
 //!
-//! Not for: how they are shown ([`super::frame`]).
+//! Not for: how they are shown (`templates/site.html`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Serialize;
+
+use super::links::page_path;
 use super::outline::PageOutline;
 
 /// Pages that belong together.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct NavGroup {
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct NavGroup<'a> {
     /// What one does there.
     pub title: &'static str,
-    /// Paths in the repository.
-    pub pages: Vec<String>,
+    /// Its pages.
+    pub pages: Vec<NavPage<'a>>,
     /// Whether it is a list that is opened when it is needed.
     pub is_long: bool,
 }
 
-/// The groups, each with its pages in order. A page that is not there is left out.
-const GROUPS: [(&str, &[&str]); 6] = [
-    (
-        "Start",
-        &[
-            "README.md",
-            "docs/guide.md",
-            "docs/starting.md",
-            "docs/two-releases.md",
-            "docs/coming-from.md",
-            "docs/coming-from-wrk.md",
-            "docs/protocols.md",
-            "docs/sources.md",
-            "docs/scenarios.md",
-            "docs/scripts.md",
-            "docs/doctor.md",
-        ],
-    ),
-    (
-        "Describe an experiment",
-        &[
-            "docs/experiments.md",
-            "docs/experiment-reference.md",
-            "subjects/CONTRACT.md",
-            "docs/profile.md",
-        ],
-    ),
-    (
-        "Keep and share runs",
-        &[
-            "docs/log.md",
-            "docs/verify.md",
-            "docs/bundles.md",
-            "docs/housekeeping.md",
-            "docs/formats.md",
-        ],
-    ),
-    (
-        "Fetch, serve, build on it",
-        &[
-            "docs/fetch.md",
-            "docs/http-client.md",
-            "docs/host.md",
-            "docs/host-interface.md",
-            "docs/wsgi.md",
-            "python/README.md",
-            "docs/runtime.md",
-        ],
-    ),
-    (
-        "Trust it, or not",
-        &[
-            "docs/method.md",
-            "docs/glossary.md",
-            "docs/healthy-cells.md",
-            "docs/equal-work.md",
-            "docs/clients.md",
-            "docs/hosts.md",
-            "docs/io-strategies.md",
-            "truth/README.md",
-        ],
-    ),
-    (
-        "Change Prony",
-        &[
-            "ARCHITECTURE.md",
-            "docs/contributing.md",
-            "STYLE.md",
-            "docs/releasing.md",
-            "CHANGELOG.md",
-        ],
-    ),
-];
-/// Groups of all pages below a folder.
-const BELOW: [(&str, &str); 4] = [
-    ("Documents of real runs", "docs/documents/"),
-    ("Findings", "docs/findings/"),
-    ("Decisions", "docs/decisions/"),
-    ("Subjects and examples", ""),
-];
+/// A page in lists of pages.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct NavPage<'a> {
+    /// Its path in the repository.
+    pub source: &'a str,
+    /// Its path in the site.
+    pub path: String,
+    /// Its title.
+    pub title: &'a str,
+    /// Its first sentence.
+    pub lead: &'a str,
+}
+
+impl<'a> NavPage<'a> {
+    /// That of a page with its path in the repository.
+    pub fn of((source, page): (&'a String, &'a PageOutline)) -> NavPage<'a> {
+        NavPage {
+            source,
+            path: page_path(source),
+            title: &page.title,
+            lead: &page.lead,
+        }
+    }
+}
+
+/// The groups, each with its pages in order: `folder/*` has all that are left below it.
+const GROUPS: &str = include_str!("../templates/nav.txt");
 
 /// The groups in order. Every page is in exactly one, but for the appendices, to which their documents lead.
-pub fn groups(pages: &BTreeMap<String, PageOutline>) -> Vec<NavGroup> {
+pub fn groups(pages: &BTreeMap<String, PageOutline>) -> Vec<NavGroup<'_>> {
     let mut rest: BTreeSet<&String> = pages.keys().collect();
     rest.retain(|path| !path.ends_with("/appendix.md"));
-    let mut groups = Vec::new();
-    for (title, paths) in GROUPS {
-        let there = paths.iter().map(|path| (*path).to_owned());
-        let there: Vec<String> = there.filter(|path| rest.remove(path)).collect();
-        groups.push(NavGroup {
-            title,
-            pages: there,
-            is_long: false,
-        });
-    }
-    for (title, folder) in BELOW {
-        let there = rest.iter().filter(|path| path.starts_with(folder));
-        let there: Vec<String> = there.map(|path| (*path).clone()).collect();
-        rest.retain(|path| !path.starts_with(folder));
-        groups.push(NavGroup {
-            title,
-            pages: there,
-            is_long: true,
-        });
-    }
+    let mut take = |of: &str| -> Vec<&String> {
+        let is_meant = |path: &String| match of.strip_suffix('*') {
+            Some(folder) => path.starts_with(folder),
+            None => path == of,
+        };
+        let taken = rest.iter().copied().filter(|path| is_meant(path)).collect();
+        rest.retain(|path| !is_meant(path));
+        taken
+    };
+    let group = |(title, paths): (&'static str, &str)| NavGroup {
+        title,
+        is_long: paths.ends_with('*'),
+        pages: paths
+            .split(' ')
+            .flat_map(&mut take)
+            .filter_map(|path| pages.get_key_value(path).map(NavPage::of))
+            .collect(),
+    };
+    let lines = GROUPS.lines().filter_map(|line| line.split_once(": "));
+    let mut groups: Vec<NavGroup<'_>> = lines.map(group).collect();
     groups.retain(|group| !group.pages.is_empty());
     groups
 }

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use serde::Serialize;
 
 /// What GitHub's Markdown has beyond the standard, as far as pages use it.
 pub const MARKDOWN: Options = Options::ENABLE_TABLES
@@ -15,7 +16,7 @@ pub const MARKDOWN: Options = Options::ENABLE_TABLES
 const LEAD_BYTES_MAX: usize = 240;
 
 /// A heading.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct PageHeading {
     /// From 1.
     pub level: u8,
@@ -24,6 +25,7 @@ pub struct PageHeading {
     /// What it says.
     pub text: String,
     /// What stands below it, up to the next one.
+    #[serde(skip)]
     pub below: String,
 }
 
@@ -49,90 +51,65 @@ impl PageOutline {
 pub fn outline(path: &str, text: &str) -> PageOutline {
     let mut headings: Vec<PageHeading> = Vec::new();
     let mut taken = BTreeMap::new();
-    let (mut is_open, mut is_code) = (false, false);
-    let mut lead = FirstSentence::default();
+    let mut is_open = false;
     for event in Parser::new_ext(text, MARKDOWN) {
-        lead.take(&event, headings.len());
+        if let Event::Start(Tag::Heading { level, .. }) = event {
+            is_open = true;
+            headings.push(PageHeading {
+                level: level as u8,
+                ..PageHeading::default()
+            });
+        }
+        let Some(heading) = headings.last_mut() else {
+            continue;
+        };
+        let words = match is_open {
+            true => &mut heading.text,
+            false => &mut heading.below,
+        };
         match event {
-            Event::Start(Tag::Heading { level, .. }) => {
-                is_open = true;
-                headings.push(PageHeading {
-                    level: level as u8,
-                    ..PageHeading::default()
-                });
-            }
             Event::End(TagEnd::Heading(_)) => {
                 is_open = false;
-                if let Some(heading) = headings.last_mut() {
-                    heading.id = anchor(&heading.text, &mut taken);
-                }
+                heading.id = anchor(&heading.text, &mut taken);
             }
-            Event::Start(Tag::CodeBlock(_)) => is_code = true,
-            Event::End(TagEnd::CodeBlock) => is_code = false,
-            Event::Text(words) | Event::Code(words) => {
-                let Some(heading) = headings.last_mut() else {
-                    continue;
-                };
-                match is_open {
-                    true => heading.text.push_str(&words),
-                    false => heading.below.push_str(&words),
-                }
-                if is_code && !is_open {
-                    heading.below.push(' ');
-                }
-            }
-            Event::SoftBreak | Event::HardBreak | Event::End(_) => {
-                if let Some(heading) = headings.last_mut().filter(|_| !is_open) {
-                    heading.below.push(' ');
-                }
-            }
+            Event::Text(own) | Event::Code(own) => words.push_str(&own),
+            Event::SoftBreak | Event::HardBreak => words.push(' '),
+            Event::End(
+                TagEnd::Link
+                | TagEnd::Image
+                | TagEnd::Emphasis
+                | TagEnd::Strong
+                | TagEnd::Strikethrough,
+            ) => {}
+            Event::End(TagEnd::Paragraph) => words.push(PARAGRAPH),
+            Event::End(_) => words.push('\n'),
             _ => {}
         }
     }
-    let title = headings
-        .first()
-        .map_or(path, |heading| &heading.text)
-        .to_owned();
+    let first = headings.first();
     PageOutline {
-        title,
-        lead: lead.sentence(),
+        title: first.map_or(path, |heading| &heading.text).to_owned(),
+        lead: first.map_or_else(String::new, |heading| first_sentence(&heading.below)),
         headings,
     }
 }
 
-/// The first paragraph, while it is looked for.
-#[derive(Default)]
-struct FirstSentence {
-    text: String,
-    is_open: bool,
-    is_done: bool,
-}
+/// What ends a paragraph in [`PageHeading::below`].
+const PARAGRAPH: char = '\u{2029}';
 
-impl FirstSentence {
-    fn take(&mut self, event: &Event<'_>, headings: usize) {
-        match event {
-            Event::Start(Tag::Paragraph) if headings == 1 && !self.is_done => self.is_open = true,
-            Event::End(TagEnd::Paragraph) if self.is_open => {
-                (self.is_open, self.is_done) = (false, !self.text.is_empty());
-            }
-            Event::Text(words) | Event::Code(words) if self.is_open => self.text.push_str(words),
-            Event::SoftBreak if self.is_open => self.text.push(' '),
-            _ => {}
-        }
+/// The first sentence of the first paragraph, or as much of it as a list can show.
+fn first_sentence(text: &str) -> String {
+    let until = text.split_once(PARAGRAPH).map_or("", |(before, _)| before);
+    let line = until.rsplit('\n').next().unwrap_or_default();
+    let end = line.find(". ").map_or(line.len(), |at| at + 1);
+    let sentence = line.get(..end).unwrap_or_default();
+    if sentence.len() <= LEAD_BYTES_MAX {
+        return sentence.to_owned();
     }
-
-    /// Its first sentence, or as much of it as a list can show.
-    fn sentence(self) -> String {
-        let end = self.text.find(". ").map_or(self.text.len(), |at| at + 1);
-        let sentence = self.text.get(..end).unwrap_or_default();
-        if sentence.len() <= LEAD_BYTES_MAX {
-            return sentence.to_owned();
-        }
-        let cut = sentence.floor_char_boundary(LEAD_BYTES_MAX);
-        let words = sentence.get(..cut).unwrap_or_default();
-        let words = words.rsplit_once(' ').map_or(words, |(before, _)| before);
-        format!("{words} …")
-    }
+    let cut = sentence.floor_char_boundary(LEAD_BYTES_MAX);
+    let words = sentence.get(..cut).unwrap_or_default();
+    let words = words.rsplit_once(' ').map_or(words, |(before, _)| before);
+    format!("{words} …")
 }
 
 /// The anchor of a heading, as GitHub makes it: small letters, `-` for spaces, nothing else but digits and `_`; a number

@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use crate::lists::push_new;
 use crate::part::Captioned;
+use crate::words::paragraphs;
 use crate::{Run, numbers};
 use seen::{Seen, seen};
 
@@ -54,10 +55,7 @@ pub struct Profile {
 impl Why {
     /// Every picture: its path in the run directory, and its text.
     pub fn pictures(&self) -> impl Iterator<Item = (String, String)> {
-        let drawn = self
-            .profiles
-            .iter()
-            .filter(|profile| !profile.svg.is_empty());
+        let drawn = self.profiles.iter().filter(|of| !of.svg.is_empty());
         drawn.map(|profile| (profile.file.clone(), profile.svg.clone()))
     }
 
@@ -84,24 +82,14 @@ pub fn measured(run: &Run) -> Cow<'_, Run> {
 
 /// The section; `None` where nothing was profiled.
 pub fn why(run: &Run) -> Option<Why> {
-    let trials: Vec<&Trial> = run
-        .trials
-        .iter()
-        .filter(|t| is_profile(&t.generator))
-        .collect();
+    let trials = run.trials.iter().filter(|t| is_profile(&t.generator));
+    let trials: Vec<&Trial> = trials.collect();
     if trials.is_empty() {
         return None;
     }
-    let seen: Vec<Seen<'_>> = run
-        .plan
-        .cells
-        .iter()
-        .filter_map(|c| seen(&c.id, &trials))
-        .collect();
-    let graphs = seen
-        .iter()
-        .filter(|seen| seen.folded(run).is_some())
-        .count();
+    let cells = run.plan.cells.iter();
+    let seen: Vec<Seen<'_>> = cells.filter_map(|c| seen(&c.id, &trials)).collect();
+    let graphs = seen.iter().filter(|of| of.folded(run).is_some()).count();
     let profiles = seen.iter().enumerate().map(|(at, seen)| {
         let folded = seen.folded(run);
         let svg = folded.map_or_else(String::new, |folded| flame::svg(seen.cell, folded));
@@ -127,19 +115,10 @@ pub fn why(run: &Run) -> Option<Why> {
 
 fn before(run: &Run) -> Vec<String> {
     let planned = run.plan.profile.clone().unwrap_or_default();
-    let mut lines = vec![format!(
-        "After all measured trials each subject was profiled in a trial of its own, a server for {}, others from start to end: looking \
-         makes it slower, and nothing of these trials is in any figure. Shares are of samples of the CPU clock, {} in each second \
-         that a core ran the subject.",
-        numbers::duration(planned.window_ns),
-        planned.rate_per_s
-    )];
-    lines.push(
-        "Samples in the kernel are named by where they leave the general part of a system call, those in user mode by the \
-         innermost function. In the flame graphs callers stand below; those in user mode are followed by frame pointers, so that \
-         the callers of programs and libraries without them are cut short."
-            .to_owned(),
-    );
+    let mut lines = paragraphs("profiles");
+    lines[0] = lines[0]
+        .replace("{window}", &numbers::duration(planned.window_ns))
+        .replace("{rate}", &planned.rate_per_s.to_string());
     lines
 }
 

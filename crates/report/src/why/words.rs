@@ -5,13 +5,12 @@ use prony_record::{ProfileReport, ProfiledThread, REQUESTS, Trial};
 use super::seen::Seen;
 use super::shares;
 use crate::numbers;
+use crate::threads::SHARE_MIN;
 
 /// Functions that are named at the most.
 const NAMED_MAX: usize = 3;
 /// Share below which a function is not named, but for the first.
 const NAMED_MIN: f64 = 0.08;
-/// Share of a core from which on a thread is told of.
-const BUSY_MIN: f64 = 0.005;
 /// Samples below which no shares are told: a share of 30 % would be uncertain by more than 10 points.
 const SAMPLES_MIN: u64 = 100;
 
@@ -138,8 +137,8 @@ fn switches(trial: &Trial, profile: &ProfileReport) -> Option<String> {
 }
 
 /// Whether a thread did anything worth a word: servers have many that only wait for the day that they are needed.
-pub(super) fn is_busy(thread: &ProfiledThread, profile: &ProfileReport) -> bool {
-    thread.cpu_ns as f64 >= BUSY_MIN * profile.length_ns as f64
+fn is_busy(thread: &ProfiledThread, profile: &ProfileReport) -> bool {
+    thread.cpu_ns as f64 >= SHARE_MIN * profile.length_ns as f64
 }
 
 /// A number of something a request: two digits after the point are what such a short look is good for.
