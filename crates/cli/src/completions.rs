@@ -140,14 +140,21 @@ const ZSH_NAMES: [(&str, &str, &str); 3] = [
 
 /// Runs `prony completions`.
 pub fn run(words: &CompletionsWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
-    streams.out.write_all(script(words.shell).as_bytes())?;
+    streams
+        .out
+        .write_all(script(words.shell, &own()?).as_bytes())?;
     Ok(Ending::Done)
 }
 
-fn script(shell: ShellWord) -> String {
+/// This program.
+fn own() -> anyhow::Result<PathBuf> {
+    env::current_exe().context("cannot find this program")
+}
+
+fn script(shell: ShellWord, prony: &Path) -> String {
     let generated = |shell: Shell| {
         let mut bytes = Vec::new();
-        generate(shell, &mut visible(), NAME, &mut bytes);
+        generate(shell, &mut visible(prony), NAME, &mut bytes);
         String::from_utf8_lossy(&bytes).into_owned()
     };
     match shell {
@@ -158,8 +165,8 @@ fn script(shell: ShellWord) -> String {
 }
 
 /// The command line without the commands that are no one's to type: shells would offer them.
-fn visible() -> Command {
-    let all = crate::command();
+fn visible(prony: &Path) -> Command {
+    let all = crate::command(prony);
     let shown = all
         .get_subcommands()
         .filter(|command| !command.is_hide_set());
@@ -203,7 +210,7 @@ fn with_names(generated: &str) -> String {
 /// Runs `prony __man`.
 pub fn man(words: &ManWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
     fs::create_dir_all(&words.dir).with_context(CannotWrite::at(&words.dir))?;
-    clap_mangen::generate_to(crate::command(), &words.dir)
+    clap_mangen::generate_to(crate::command(&own()?), &words.dir)
         .with_context(CannotWrite::at(&words.dir))?;
     writeln!(streams.out, "{}", words.dir.join("prony.1").display())?;
     Ok(Ending::Done)
@@ -256,7 +263,7 @@ mod tests {
     #[test]
     fn each_shell_gets_all_commands_and_asks_for_subjects() {
         for shell in [ShellWord::Bash, ShellWord::Zsh, ShellWord::Fish] {
-            let script = script(shell);
+            let script = script(shell, Path::new("prony"));
             for command in ["doctor", "check", "compare", "completions", "--interleave"] {
                 // Fish has no dashes before the names of flags.
                 let word = command.trim_start_matches("--");
@@ -265,7 +272,7 @@ mod tests {
             assert!(script.contains("prony __names"), "{shell:?}");
             assert!(!script.contains("__generate"), "{shell:?}");
         }
-        let zsh = script(ShellWord::Zsh);
+        let zsh = script(ShellWord::Zsh, Path::new("prony"));
         assert!(zsh.starts_with("#compdef prony\n"));
         for (name, count) in [("subjects", 1), ("cells", 2), ("experiments", 2)] {
             assert_eq!(

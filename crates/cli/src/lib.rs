@@ -40,6 +40,7 @@ pub mod words;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::fd::AsFd as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue};
@@ -59,9 +60,9 @@ pub fn parsed(args: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Wor
     Words::try_parse_from(args)
 }
 
-/// All words of the command line, those of `prony-systems` among them where that is here.
-pub fn command() -> clap::Command {
-    systems::with_words(Words::command())
+/// All words of the command line, those of `prony-systems` among them where that lies beside `prony`.
+pub fn command(prony: &Path) -> clap::Command {
+    systems::with_words(Words::command(), prony)
 }
 
 /// Runs the command that `args` (the program's name first) spell out.
@@ -82,6 +83,9 @@ pub fn run(
             return Ending::Usage.into();
         }
     };
+    if let Some((name, words)) = systems::helped(&args) {
+        return prony_program::code(Err(systems::run(name, words)), cause::ending, streams.err);
+    }
     let words = match Words::try_parse_from(&args) {
         Ok(words) => words,
         Err(wrong) => return usage(&wrong, &args, streams),
@@ -134,11 +138,6 @@ fn usage(wrong: &clap::Error, args: &[OsString], streams: &mut Streams<'_>) -> E
     if let Some(said) = load::from::looks_like(args).filter(|_| is_unknown) {
         let _ = writeln!(streams.err, "prony: {said}");
         return Ending::Usage.into();
-    }
-    if let (clap::error::ErrorKind::DisplayHelp, Some(name)) = (wrong.kind(), systems::helped(args))
-    {
-        let help = systems::SystemsWords::help();
-        return prony_program::code(Err(systems::run(name, help)), cause::ending, streams.err);
     }
     let to: &mut dyn Write = if wrong.use_stderr() {
         streams.err

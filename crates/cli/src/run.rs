@@ -38,6 +38,7 @@ use prony_lab::store;
 use prony_lab::subject::{self, Subject};
 use prony_lab::supervise::{self, Interrupt, Offer, SupervisedLauncher};
 use prony_load::target;
+use prony_program::sibling::SYSTEMS;
 use prony_record::{Environment, Plan, PlannedSource, Source, layout};
 use serde_json::json;
 
@@ -546,6 +547,10 @@ fn machine(
         prony_version: env!("CARGO_PKG_VERSION").to_owned(),
         prony_commit: commit.to_owned(),
         prony_sha256: code::of_this_program(commit),
+        systems_sha256: match plan::processes(plan).any(|of| plan::needs_systems(plan, of)) {
+            true => code::of_file(&SYSTEMS.beside(&home.prony)),
+            false => String::new(),
+        },
         code: code.flatten(),
         driver: crate::driver::in_force()?,
         software: builds::software(plan, subjects),

@@ -22,21 +22,16 @@ pub struct SystemsWords {
     words: Vec<OsString>,
 }
 
-impl SystemsWords {
-    /// Those that ask for help.
-    pub fn help() -> SystemsWords {
-        SystemsWords {
-            words: vec!["--help".into()],
-        }
-    }
-}
-
-/// The command of theirs that `prony help NAME` asks about.
-pub fn helped(args: &[OsString]) -> Option<&'static str> {
-    let [_, help, name, ..] = args else {
+/// What `prony help NAME …` asks of one of their commands.
+pub fn helped(args: &[OsString]) -> Option<(&'static str, SystemsWords)> {
+    let [_, help, name, rest @ ..] = args else {
         return None;
     };
-    NAMES.into_iter().find(|own| help == "help" && name == own)
+    let name = NAMES
+        .into_iter()
+        .find(|own| help == "help" && name == own)?;
+    let words = rest.iter().cloned().chain(["--help".into()]).collect();
+    Some((name, SystemsWords { words }))
 }
 
 /// Becomes `prony-systems` with one of its commands.
@@ -48,17 +43,14 @@ pub fn run(name: &str, words: SystemsWords) -> anyhow::Error {
     }
 }
 
-/// The command line `all` with the words of its commands in the place of their names, where the program is here.
-pub fn with_words(all: clap::Command) -> clap::Command {
-    let Ok(program) = SYSTEMS.path() else {
-        return all;
-    };
-    let Some(text) = words_of(&program) else {
+/// The command line `all` with the words of its commands in the place of their names, where it lies beside `prony`. It is not built for that.
+pub fn with_words(all: clap::Command, prony: &Path) -> clap::Command {
+    let Some(text) = words_of(&SYSTEMS.beside(prony)) else {
         return all;
     };
     let theirs = text.command();
-    theirs.get_subcommands().cloned().fold(all, |all, own| {
-        all.mut_subcommand(own.get_name().to_owned(), |_| own)
+    theirs.get_subcommands().fold(all, |all, own| {
+        all.mut_subcommand(own.get_name(), |_| own.clone())
     })
 }
 

@@ -1,4 +1,4 @@
-//! The program without its checkout: copied alone to an empty folder, with a user of its own.
+//! The programs without their checkout: copied alone to an empty folder, with a user of its own.
 
 mod common;
 
@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use common::{PRONY, git, text};
+use prony_program::sibling::SYSTEMS;
 use serde_json::Value;
 
 /// A folder with the program in `bin`, the user's `home` and `cache`, and `work`, in which it is called.
@@ -20,12 +21,18 @@ impl Alone {
         for name in ["bin", "home", "cache", "work"] {
             fs::create_dir(folder.join(name)).expect("a folder");
         }
-        let program = folder.join("bin/prony");
-        // A second name is as good as a copy: a program finds itself by the name that it was called by.
-        if fs::hard_link(PRONY, &program).is_err() {
-            // By another process: see prony_testkit::write_program.
-            let copied = Command::new("cp").arg(PRONY).arg(&program).status();
-            assert!(copied.expect("cp runs").success());
+        let prony = Path::new(PRONY);
+        for (from, to) in [
+            (prony.to_owned(), "bin/prony"),
+            (SYSTEMS.beside(prony), "bin/prony-systems"),
+        ] {
+            let program = folder.join(to);
+            // A second name is as good as a copy: a program finds itself by the name that it was called by.
+            if fs::hard_link(&from, &program).is_err() {
+                // By another process: see prony_testkit::write_program.
+                let copied = Command::new("cp").arg(&from).arg(&program).status();
+                assert!(copied.expect("cp runs").success());
+            }
         }
         Alone(folder)
     }

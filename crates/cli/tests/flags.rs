@@ -1083,7 +1083,7 @@ fn log_ends_with_1_where_a_regression_is_claimed_and_takes_its_runs_from_where_i
     assert_eq!(told.matches("tiny-").count(), 7, "--run: {told}");
     // Two runs of one name.
     assert_eq!(told.matches(": tiny-1  ").count(), 1, "{told}");
-    assert_eq!(told.matches(": tiny-1 (2)  ").count(), 1, "{told}");
+    assert_eq!(told.matches(": tiny-1 (2) ").count(), 1, "{told}");
     let mut strict = slower.to_vec();
     strict.push("--fail-on-regression");
     log(1, &strict);

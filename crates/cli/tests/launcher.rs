@@ -23,11 +23,11 @@ mkdir -p target/release
 printf '#!/bin/sh\necho "built: $*"\n' > target/release/prony
 chmod +x target/release/prony
 "##;
-/// One whose build of the workers with Lua 5.4 leaves them, and what it was asked for.
-const CARGO_OF_LUA54: &str = r##"[ "$1" = build ] || exit 0
+/// One whose build of another program leaves that, and what it was asked for.
+const CARGO_OF_ANOTHER: &str = r##"[ "$1" = build ] || exit 0
 echo "$*" >> asked
 mkdir -p target/release
-cp $HOME/bin/sh target/release/prony-lua54
+cp $HOME/bin/sh target/release/NAME
 "##;
 
 struct Machine {
@@ -223,25 +223,37 @@ fn a_binary_that_is_newer_than_its_sources_is_run_as_it_is() {
 }
 
 #[test]
-fn workers_with_lua_54_are_built_once_when_they_are_asked_for() {
-    let rustup = INSTALLS_CARGO.to_owned();
-    let stubs = [("rustup", rustup.as_str()), ("cc", ""), ("make", "")];
-    let machine = Machine::new("launcher-lua54", &stubs);
-    machine.stub(&machine.folder.join("stub-cargo"), CARGO_OF_LUA54);
-    let program = machine.folder.join("target/release/prony-lua54");
-    let (out, err) = said(&machine.prony(&["__build-lua54"], &[]));
-    assert_eq!(out.trim_end(), program.to_str().expect("text"), "{err}");
-    assert!(
-        err.contains("prony: building the workers with Lua 5.4 (once"),
-        "{err}"
-    );
-    let (again, err) = said(&machine.prony(&["__build-lua54"], &[]));
-    assert_eq!((again, err.as_str()), (out, ""));
-    let target = machine.folder.join("target");
-    let wanted = format!(
-        "build --release --locked --manifest-path lua54/Cargo.toml --target-dir {}\n",
-        target.display()
-    );
-    let asked = fs::read_to_string(machine.folder.join("asked")).expect("it was built");
-    assert_eq!(asked, wanted);
+fn the_other_programs_are_built_once_when_they_are_asked_for() {
+    for (word, what, asked_of_cargo) in [
+        (
+            "systems",
+            "what Prony brings to be measured",
+            "--package prony-systems",
+        ),
+        (
+            "lua54",
+            "the workers with Lua 5.4",
+            "--manifest-path lua54/Cargo.toml --target-dir TARGET",
+        ),
+    ] {
+        let stubs = [("rustup", INSTALLS_CARGO), ("cc", ""), ("make", "")];
+        let machine = Machine::new(&format!("launcher-{word}"), &stubs);
+        let name = format!("prony-{word}");
+        machine.stub(
+            &machine.folder.join("stub-cargo"),
+            &CARGO_OF_ANOTHER.replace("NAME", &name),
+        );
+        let program = machine.folder.join("target/release").join(&name);
+        let words = [format!("__build-{word}")];
+        let asked = || said(&machine.prony(&[&words[0]], &[]));
+        let (out, err) = asked();
+        assert_eq!(out.trim_end(), program.to_str().expect("text"), "{err}");
+        let building = format!("prony: building {what} (once");
+        assert!(err.contains(&building), "{err}");
+        assert_eq!(asked(), (out, String::new()));
+        let target = machine.folder.join("target").display().to_string();
+        let wanted = asked_of_cargo.replace("TARGET", &target);
+        let built = fs::read_to_string(machine.folder.join("asked")).expect("it was built");
+        assert_eq!(built, format!("build --release --locked {wanted}\n"));
+    }
 }

@@ -18,6 +18,7 @@ use prony_lab::cap::Limits;
 use prony_lab::experiment::Experiment;
 use prony_lab::plan::{self, Facts, KernelSetting};
 use prony_lab::subject::{self, Subject};
+use prony_program::sibling::SYSTEMS;
 use prony_record::layout;
 
 /// Commands of README that are not run here, each with what runs it, or what it is made of.
@@ -381,7 +382,12 @@ fn takes(words: &[String]) -> Result<(), clap::Error> {
     let parsed = prony_cli::parsed(words)?;
     match parsed.command {
         Bench(_) | Fetch(_) | Host(_) | Lua(_) => {
-            prony_cli::command().try_get_matches_from(words).map(drop)
+            let prony = Path::new(common::PRONY);
+            let systems = SYSTEMS.beside(prony);
+            assert!(systems.is_file(), "{} is built", systems.display());
+            prony_cli::command(prony)
+                .try_get_matches_from(words)
+                .map(drop)
         }
         _ => Ok(()),
     }

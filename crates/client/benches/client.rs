@@ -1,7 +1,7 @@
 //! CPU per request of the client, beside the least that a request can cost: a stream, one
 //! post, the reader of answers. A GET of a short text; one client thread, one server thread.
 //!
-//! `cargo bench -p prony-http --bench client` prints the client's CPU time per request for
+//! `cargo bench -p prony-client --bench client` prints the client's CPU time per request for
 //! both, taking turns; without `--bench` (as in a test run) it makes a few requests, to show
 //! that it still works. `client URL CONNECTIONS SECONDS` asks a stranger, and
 //! `client --download URL AUTHORITY.pem BYTES` downloads from one three times, receiving

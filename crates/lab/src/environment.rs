@@ -20,6 +20,8 @@ pub struct Given {
     pub prony_commit: String,
     /// SHA-256 of the running `prony`, where its commit does not say what it is made of.
     pub prony_sha256: String,
+    /// SHA-256 of the program `prony-systems`, where something that is measured is started as it; empty where nothing is.
+    pub systems_sha256: String,
     /// State of the code around the experiment's file.
     pub code: Option<CodeState>,
     /// Driver of the generator, and why if it is not the ring.
@@ -55,6 +57,7 @@ pub fn collect(given: Given) -> Environment {
         prony_version: given.prony_version,
         prony_commit: given.prony_commit,
         prony_sha256: given.prony_sha256,
+        systems_sha256: given.systems_sha256,
         code: given.code,
         machine: machine(&read("/etc/machine-id")),
         driver: given.driver,

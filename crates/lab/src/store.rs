@@ -465,6 +465,10 @@ fn machine_differences(before: &Environment, now: &Environment) -> Vec<String> {
         ("prony_version", before.prony_version == now.prony_version),
         ("prony_commit", before.prony_commit == now.prony_commit),
         ("prony_sha256", before.prony_sha256 == now.prony_sha256),
+        (
+            "systems_sha256",
+            before.systems_sha256 == now.systems_sha256,
+        ),
     ];
     let different = parts.iter().filter(|(_, same)| !same);
     different.map(|(name, _)| (*name).to_owned()).collect()
@@ -671,6 +675,10 @@ mod tests {
         changed.prony_sha256 = "aa00".to_owned();
         let error = Journal::resume(&folder.0, &other, &changed).unwrap_err();
         assert!(error.to_string().contains("prony_sha256"), "{error}");
+        let mut changed = environment();
+        changed.systems_sha256 = "aa00".to_owned();
+        let error = Journal::resume(&folder.0, &other, &changed).unwrap_err();
+        assert!(error.to_string().contains("systems_sha256"), "{error}");
         assert!(Journal::resume(&folder.0, &other, &environment()).is_ok());
     }
 

@@ -1,7 +1,7 @@
 //! A command line as data: what one program tells another of its words, for completions and manual pages that have both.
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use clap::{Arg, ArgAction, Command, ValueHint};
+use clap::{Arg, ArgAction, Command};
 use serde::{Deserialize, Serialize};
 
 /// A command: what it does, its words, and the commands below it.
@@ -25,6 +25,7 @@ struct WordText {
     value: Option<String>,
     /// Values that it may have, with what each means; none: any.
     values: Vec<(String, String)>,
+    defaults: Vec<String>,
     is_many: bool,
     is_required: bool,
 }
@@ -53,20 +54,23 @@ impl CommandText {
 
     /// A command that is shown as this one was, and does nothing.
     pub fn command(self) -> Command {
-        // A command below stands in the place of a word that is required.
-        let is_alone = self.below.is_empty();
-        let words = self.words.into_iter();
-        let words = words.map(|word| {
-            let is_required = word.is_required && is_alone;
-            word.arg().required(is_required)
-        });
+        let words = self.words.into_iter().map(WordText::arg);
         let below = self.below.into_iter().map(CommandText::command);
         Command::new(self.name)
             .about(self.about)
             .after_help(self.after)
+            // A command below stands in the place of a word that is required.
+            .subcommand_negates_reqs(true)
             .args(words)
             .subcommands(below)
     }
+}
+
+fn texts(values: &[clap::builder::OsStr]) -> Vec<String> {
+    let values = values.iter();
+    values
+        .map(|value| value.to_string_lossy().into_owned())
+        .collect()
 }
 
 impl WordText {
@@ -88,6 +92,10 @@ impl WordText {
                 true => values.collect(),
                 false => Vec::new(),
             },
+            defaults: match word.get_action().takes_values() {
+                true => texts(word.get_default_values()),
+                false => Vec::new(),
+            },
             is_many: matches!(word.get_action(), ArgAction::Append),
             is_required: word.is_required_set(),
             ..WordText::default()
@@ -95,7 +103,7 @@ impl WordText {
     }
 
     fn arg(self) -> Arg {
-        let mut arg = Arg::new(self.id).help(self.help);
+        let mut arg = Arg::new(self.id).help(self.help).required(self.is_required);
         if let Some(long) = self.long {
             arg = arg.long(long);
         }
@@ -105,12 +113,15 @@ impl WordText {
         let Some(value) = self.value else {
             return arg.action(ArgAction::SetTrue);
         };
-        arg = arg.value_name(value).action(match self.is_many {
-            true => ArgAction::Append,
-            false => ArgAction::Set,
-        });
+        arg = arg
+            .value_name(value)
+            .default_values(self.defaults)
+            .action(match self.is_many {
+                true => ArgAction::Append,
+                false => ArgAction::Set,
+            });
         match self.values.is_empty() {
-            true => arg.value_hint(ValueHint::AnyPath),
+            true => arg,
             false => {
                 let values = self.values.into_iter();
                 let values = values.map(|(name, help)| PossibleValue::new(name).help(help));

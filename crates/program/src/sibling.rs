@@ -14,7 +14,7 @@ const LAUNCHER: &str = "PRONY_LAUNCHER";
 pub struct Sibling {
     /// Its name, `prony-` and a word.
     pub name: &'static str,
-    /// What it is, as a sentence about it begins.
+    /// What needs it, as a sentence that goes on with its path begins.
     pub what: &'static str,
     /// The variable that names another place, if one may.
     pub place: Option<&'static str>,
@@ -27,7 +27,7 @@ pub struct Sibling {
 /// What Prony brings to be measured, and subjects start as `{systems}`.
 pub const SYSTEMS: Sibling = Sibling {
     name: "prony-systems",
-    what: "What Prony brings to be measured",
+    what: "bench, fetch, host and lua are of",
     place: None,
     cargo: "--package prony-systems",
     version: env!("CARGO_PKG_VERSION"),
@@ -47,7 +47,7 @@ impl Sibling {
         };
         if !program.is_file() {
             bail!(
-                "{} is a program of its own, {}, which is missing; {}",
+                "{} the program {}, which is missing; {}",
                 self.what,
                 program.display(),
                 self.advice(&program)
@@ -139,7 +139,7 @@ mod tests {
     fn the_command_that_builds_it_is_for_the_place_where_it_is_looked_for() {
         let sibling = Sibling {
             name: "prony-lua54",
-            what: "Lua 5.4",
+            what: "Lua 5.4 needs",
             place: Some("PRONY_LUA54"),
             cargo: "--manifest-path lua54/Cargo.toml",
             version: "1",

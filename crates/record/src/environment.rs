@@ -23,6 +23,9 @@ pub struct Environment {
     /// SHA-256 of the running `prony`, in hexadecimal, where its commit does not say what it is made of.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prony_sha256: String,
+    /// SHA-256 of the program `prony-systems`, where something that is measured is started as it; empty where nothing is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub systems_sha256: String,
     /// State of the code around the experiment's file; `None` where no git keeps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<CodeState>,

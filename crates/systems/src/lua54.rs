@@ -8,7 +8,7 @@ use prony_program::sibling::Sibling;
 /// The program.
 pub const PROGRAM: Sibling = Sibling {
     name: "prony-lua54",
-    what: "Lua 5.4",
+    what: "Lua 5.4 needs",
     place: Some("PRONY_LUA54"),
     cargo: "--manifest-path lua54/Cargo.toml",
     version: prony_hosting::VERSION,

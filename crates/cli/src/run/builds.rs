@@ -50,7 +50,7 @@ pub fn build(
     // A subject that is a peer, too, is built once.
     let refused = without_systems(&plan);
     let first = |subject: &Subject| match refused.get(&subject.id) {
-        Some(why) => BuildOutcome::Failed(build::Failed::new(why)),
+        Some(failed) => BuildOutcome::Failed(failed.clone()),
         None => build::build(subject, &context, &launcher),
     };
     let mut outcomes: Vec<(&Subject, BuildOutcome)> = subjects
@@ -100,15 +100,22 @@ pub fn build(
 }
 
 /// The subjects that need the program `prony-systems` where it cannot be had, by their ids, and why; `./prony` builds it.
-fn without_systems(plan: &Plan) -> BTreeMap<String, String> {
+fn without_systems(plan: &Plan) -> BTreeMap<String, build::Failed> {
     let needing = plan::processes(plan).filter(|subject| plan::needs_systems(plan, subject));
     let ids: Vec<String> = needing.map(|subject| subject.id.clone()).collect();
     if ids.is_empty() {
         return BTreeMap::new();
     }
-    let why = SYSTEMS.path().err().map(|error| format!("{error:#}"));
-    let each = ids.into_iter();
-    each.filter_map(|id| Some((id, why.clone()?))).collect()
+    let Err(error) = SYSTEMS.path() else {
+        return BTreeMap::new();
+    };
+    let text = format!("{error:#}");
+    let (why, remedy) = text.split_once("; ").unwrap_or((&text, ""));
+    let failed = build::Failed {
+        remedy: remedy.to_owned(),
+        ..build::Failed::new(why)
+    };
+    ids.into_iter().map(|id| (id, failed.clone())).collect()
 }
 
 fn is_due(outcome: &BuildOutcome) -> bool {

@@ -73,8 +73,12 @@ pub fn of_this_program(commit: &str) -> String {
     if !commit.is_empty() && !commit.ends_with('+') {
         return String::new();
     }
-    let bytes = env::current_exe().and_then(fs::read);
-    bytes.map_or_else(|_| String::new(), |bytes| digest(&bytes))
+    env::current_exe().map_or_else(|_| String::new(), |own| of_file(&own))
+}
+
+/// The digest of a file; empty where it cannot be read.
+pub fn of_file(path: &Path) -> String {
+    fs::read(path).map_or_else(|_| String::new(), |bytes| digest(&bytes))
 }
 
 fn git(folder: &Path, words: &[&str]) -> Option<Vec<u8>> {

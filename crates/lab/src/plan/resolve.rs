@@ -101,21 +101,29 @@ pub fn processes(plan: &Plan) -> impl Iterator<Item = &PlannedSubject> {
     subjects.chain(&plan.backings).chain(&plan.fronts)
 }
 
-/// Whether what the plan does with a subject names the program `prony-systems`.
+/// Whether what the plan does with a subject names the program `prony-systems`, in a command, its environment, or what a setting adds.
 pub fn needs_systems(plan: &Plan, subject: &PlannedSubject) -> bool {
-    let names = |words: &[String]| words.iter().any(|word| word.contains(SYSTEMS));
+    let is_it = |text: &String| text.contains(SYSTEMS);
     let is_client = |cell: &Cell| {
         let mut workloads = plan.workloads.iter();
         workloads.any(|of| of.name == cell.workload && of.client.is_some())
     };
+    let serves = || subject.start.iter().chain(subject.env.values()).any(is_it);
     let mut own = plan.cells.iter().filter(|cell| cell.subject == subject.id);
-    let serves = plan.subjects.iter().all(|own| own.id != subject.id);
-    serves && names(&subject.start)
-        || own.any(|cell| match cell.count {
-            Some(_) => names(&subject.program),
-            None if is_client(cell) => names(&subject.client),
-            None => names(&subject.start),
-        })
+    let is_measured = plan.subjects.iter().any(|own| own.id == subject.id);
+    let mut settings = plan.settings.iter();
+    let is_set = settings.any(|of| of.args.iter().chain(of.env.values()).any(is_it));
+    let runs = |cell: &Cell| match cell.count {
+        Some(_) => (subject.program.iter())
+            .chain(subject.program_env.values())
+            .any(is_it),
+        None if is_client(cell) => (subject.client.iter())
+            .chain(subject.client_env.values())
+            .chain(&subject.client_translate)
+            .any(is_it),
+        None => serves(),
+    };
+    is_measured && is_set || !is_measured && serves() || own.any(runs)
 }
 
 /// The cells that are run, and what is not.

@@ -134,7 +134,7 @@ impl<'a> Context<'a> {
         };
         let all: Vec<Crossed> = self.own.iter().enumerate().filter_map(step).collect();
         let word = ratios_word(self.own.iter().map(|step| &step.ratio));
-        let caption = "What more of one thing brings: ratio of rates, all else equal";
+        let caption = "What more of one thing brings: change of the rate, all else equal";
         (!all.is_empty()).then(|| captioned(caption, crossed(&["more of"], word, all)))
     }
 

@@ -101,9 +101,7 @@ pub fn agree(counts: &Counts) -> String {
 /// What the ratios of downloads refer to.
 pub fn ratio_caption(run: &Run) -> String {
     let reference = run.plan.reference.as_deref().unwrap_or("the reference");
-    format!(
-        "All connections together, and the ratio to {reference} with the first value of each setting"
-    )
+    format!("All connections together, beside {reference} with the first value of each setting")
 }
 
 /// The two numbers of a row that a step leaves as they are.

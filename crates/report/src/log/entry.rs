@@ -272,7 +272,7 @@ impl Entry {
     pub fn conditions(&self) -> Vec<Fact> {
         let prony = pair("Prony", &self.prony);
         let not_run: Vec<&str> = self.not_run.iter().map(|(what, ..)| &**what).collect();
-        let not_run = pair("what was not run", &not_run.join(", "));
+        let not_run = pair("subjects not run", &not_run.join(", "));
         let (first, last) = (&[prony][..], &[not_run][..]);
         [first, &self.subjects, &self.settings, &self.machine, last].concat()
     }
@@ -564,7 +564,8 @@ fn state(run: &Run, case: &Case<'_>) -> String {
     json(&(
         &e.prony_version,
         &e.prony_commit,
-        &e.prony_sha256,
+        // One text, so that entries which were kept before there were two have the same state.
+        e.prony_sha256.clone() + &e.systems_sha256,
         case.subject.map(|s| made_of(s, e)),
         set.collect::<Vec<_>>(),
         others.map(|s| made_of(s, e)).collect::<Vec<_>>(),

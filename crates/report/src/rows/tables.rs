@@ -80,8 +80,8 @@ impl<'a> Context<'a> {
         let all = rows.rows.iter();
         let baselines = distinct(all.filter_map(|(row, _)| row.baseline.as_ref()));
         let ratio = match &baselines[..] {
-            [one] => format!("ratio to “{one}”"),
-            _ => "ratio".to_owned(),
+            [one] => format!("beside “{one}”"),
+            _ => "beside its baseline".to_owned(),
         };
         let several = baselines.len() > 1;
         let word = figures_word(cells.iter().filter_map(|c| c.rate_per_s));
