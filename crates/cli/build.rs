@@ -125,7 +125,7 @@ fn main() {
     for folder in PACKED {
         println!("cargo::rerun-if-changed=../../{folder}");
     }
-    // Applications may load modules in C, which look in the program for Lua's functions.
+    // A script may load modules in C, which look in the program for Lua's functions.
     println!("cargo::rustc-link-arg-bins=-Wl,--export-dynamic-symbol=lua*");
     let commit = git(&["log", "-1", "--abbrev=12", "--format=%h"]).unwrap_or_default();
     let changed = git(&["status", "--porcelain", "--untracked-files=no"])

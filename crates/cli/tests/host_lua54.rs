@@ -3,9 +3,11 @@
 mod host;
 mod server;
 
+use std::path::Path;
 use std::process::{Command, Output};
 
 use host::{Folder, Host, lua54, prony_with_lua54};
+use prony_program::sibling::SYSTEMS;
 use rustix::process::Signal;
 use server::prony;
 
@@ -142,18 +144,21 @@ fn the_launcher_is_asked_for_the_program_where_it_is_known() {
         command
     };
     let program = lua54().display();
-    let builds = format!("#!/bin/sh\n[ \"$*\" = __build-lua54 ] && echo {program}\n");
+    let systems = SYSTEMS.beside(Path::new(env!("CARGO_BIN_EXE_prony")));
+    let others = format!("__build-systems) echo {} ;;", systems.display());
+    let builds =
+        format!("#!/bin/sh\ncase \"$*\" in __build-lua54) echo {program} ;; {others} esac\n");
     let mut command = launcher(&builds);
     let file = folder.write("some.lua", "print(7 // 2)");
     let output = command.arg("lua").arg(file).output().expect("it starts");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "3\n");
-    let fails = launcher("#!/bin/sh\necho 'no compiler' >&2\nexit 2\n");
+    let fails = launcher(&format!(
+        "#!/bin/sh\ncase \"$*\" in {others} *) echo 'no compiler' >&2; exit 2 ;; esac\n"
+    ));
     let (code, said) = refused(fails, &folder, &[]);
     assert_eq!(code, Some(2), "{said}");
     assert!(
-        said.contains(
-            "no compiler\nprony: prony-lua54, which Lua 5.4 is, could not be built: see above"
-        ),
+        said.contains("no compiler\nprony: prony-lua54 could not be built: see above"),
         "{said}"
     );
 }

@@ -580,14 +580,17 @@ impl<'a> Told<'a> {
     fn by(document: &'a str) -> Option<Told<'a>> {
         let after = |start: &str| document.lines().find_map(|line| line.strip_prefix(start));
         let fact = |name: &str| {
-            let value = after(name)?.strip_prefix(": `")?;
-            value.strip_suffix('`')
+            let mut rows = document.lines().filter_map(|line| {
+                let (head, value) = line.strip_prefix("| ")?.split_once(" | `")?;
+                (head.trim_end() == name).then_some(value)
+            });
+            rows.next()?.split('`').next()
         };
         Some(Told {
-            experiment: fact("- experiment")?,
-            sha256: fact("- its SHA-256")?,
-            plan: fact("- plan"),
-            command: after("prony run ")?,
+            experiment: fact("experiment")?,
+            sha256: fact("its SHA-256")?,
+            plan: fact("plan"),
+            command: after("`prony run ")?.strip_suffix('`')?,
             open_files: document
                 .split_once("(open files of the generator: ")
                 .and_then(|(_, rest)| rest.split_once(',')?.0.parse().ok()),

@@ -108,7 +108,7 @@ fn lengths<'a>(run: &Run, own: &[&'a CellFigures]) -> Vec<RankedQuestion<'a>> {
         let cells = own.iter().copied().filter(|c| c.workload == workload);
         let label = |c: &'a CellFigures| (with_settings(&c.subject, &c.settings), c);
         RankedQuestion {
-            title: title(&run.plan, workload).to_owned(),
+            title: format!("{}: {}", title(&run.plan, workload), by.heading),
             by,
             subjects: cells.filter(with_deadline).map(label).collect(),
             without: None,
