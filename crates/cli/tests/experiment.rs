@@ -95,7 +95,10 @@ fn a_run_leaves_documents_that_render_again_to_the_same_bytes() {
     for trial in measured.filter(|trial| trial["generator"] == "prony") {
         seen += 1;
         assert_eq!(trial["outcome"]["kind"], "measured", "{trial}");
-        assert!(trial["load"]["completed"].as_u64() > Some(0));
+        // On a busy machine none may be answered within so short a window, only after its end.
+        let counts = &trial["load"]["counts"];
+        let answered = ["completed", "drained"].map(|name| counts[name].as_u64());
+        assert!(answered.iter().any(|count| *count > Some(0)), "{counts}");
         assert_eq!(trial["load"]["errors"], serde_json::json!({}));
     }
     assert_eq!(seen, 4, "two cells in two blocks");

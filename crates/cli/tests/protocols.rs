@@ -45,7 +45,12 @@ fn nginx_is_driven_by_each_protocol_that_it_speaks() {
         let counts = &trial["load"]["counts"];
         let failed = counts["failed"].as_object().expect("kinds");
         assert!(failed.values().all(|count| count == 0), "{cell}: {counts}");
-        assert!(counts["completed"].as_u64() > Some(0), "{cell}: {counts}");
+        // On a busy machine none may be answered within the window, only after its end.
+        let answered = ["completed", "drained"].map(|name| counts[name].as_u64());
+        assert!(
+            answered.iter().any(|count| *count > Some(0)),
+            "{cell}: {counts}"
+        );
         let checks = trial["verification"].as_array().expect("checks");
         let of_http2 = |check: &&Value| check["name"] == "http/2";
         let is_http2 = has(trial, "protocol=h2");
