@@ -578,7 +578,7 @@ def prepare(name, folder, build_folder, prony):
     subject = described.load(folder)
     expect(subject["name"] == folder.name, f"its name is {subject['name']}, its folder is {folder.name}")
     check_needs(subject["needs"])
-    values = {"dir": str(folder), "build": str(build_folder), "prony": prony}
+    values = {"dir": str(folder), "build": str(build_folder)} | described.programs(prony)
     build(subject, folder, values)
     [command] = fill([subject["version"]["cmd"]], values)
     version = subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, text=True, timeout=60).stdout.strip()

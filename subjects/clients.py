@@ -347,9 +347,9 @@ def prepare(name, folder, build_folder, prony):
     missing = [path for path in subject["needs"].get("files", []) if not os.path.exists(path)]
     if missing:
         raise NotRun(f"missing: {', '.join(missing)}")
-    values = {"dir": str(folder), "build": str(build_folder), "prony": prony}
-    if any("{prony}" in word for word in subject["client"]["cmd"]) and shutil.which(prony) is None:
-        raise NotRun(f"there is no {prony}: give its path with --prony")
+    values = {"dir": str(folder), "build": str(build_folder)} | described.programs(prony)
+    if absent := described.missing(subject["client"]["cmd"], values):
+        raise NotRun(f"there is no {absent}: give the path of prony with --prony")
     build(subject, folder, values)
     [command] = fill([subject["version"]["cmd"]], values)
     version = subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, text=True, timeout=60).stdout.strip()

@@ -4,6 +4,7 @@ and the environment that builds and subjects get. Not for: checking anything of 
 import functools
 import os
 import pathlib
+import shutil
 import tomllib
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -23,6 +24,18 @@ def parse(text):
         if name in subject or name in ALWAYS:
             subject[name] = values | subject.get(name, {})
     return subject
+
+
+def programs(prony):
+    """The values of the placeholders of Prony's own programs, of which the second lies beside the first."""
+    found = pathlib.Path(shutil.which(prony) or prony)
+    return {"prony": prony, "systems": str(found.with_name("prony-systems"))}
+
+
+def missing(command, values):
+    """The program of Prony's that a command names and that is not there."""
+    named = [values[name] for name in ("prony", "systems") if any(f"{{{name}}}" in word for word in command)]
+    return next((program for program in named if shutil.which(program) is None), None)
 
 
 def load(folder):

@@ -222,9 +222,9 @@ def check(folder, build_folder, prony):
     subject = described.load(folder)
     check_declaration(subject, folder)
     check_needs(subject["needs"])
-    values = {"dir": str(folder), "build": str(build_folder), "prony": prony}
-    if any("{prony}" in word for word in subject["program"]["cmd"]) and shutil.which(prony) is None:
-        raise NotRun(f"there is no {prony}: give its path with --prony")
+    values = {"dir": str(folder), "build": str(build_folder)} | described.programs(prony)
+    if absent := described.missing(subject["program"]["cmd"], values):
+        raise NotRun(f"there is no {absent}: give the path of prony with --prony")
     build(subject, folder, values)
     version = subprocess.run(
         ["sh", "-c", *fill([subject["version"]["cmd"]], values)], cwd=folder, capture_output=True, text=True, timeout=60

@@ -373,7 +373,7 @@ def trial(args, folder, scratch):
         exercise_by("clicky.py", args, build_folder)
         print(f"try: {args.subject} ok")
         return
-    values = {"dir": str(folder), "build": str(build_folder), "prony": args.prony}
+    values = {"dir": str(folder), "build": str(build_folder)} | described.programs(args.prony)
     print(f"try: {building.build(subject, folder, values)}", flush=True)
     version = shell(subject["version"]["cmd"], values, folder, 60, capture_output=True, text=True).stdout.strip()
     print(f"try: {version}")
