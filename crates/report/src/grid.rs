@@ -141,18 +141,18 @@ pub struct Crossed {
 }
 
 /// An entry and the title of its column.
-type Named = (String, Entry);
+type TitledEntry = (String, Entry);
 
 /// The table of these, whose first columns have these titles; rows and columns stand as they first come, and `below` stands below the titles of all
 /// columns of figures.
 pub fn crossed(heads: &[&str], below: &'static str, all: Vec<Crossed>) -> Table {
     let heads = heads.iter().map(|title| column(*title, "", false));
     let titles = distinct(all.iter().map(|of| of.column.clone()));
-    let mut rows: Vec<(Vec<Entry>, Vec<Named>)> = Vec::new();
+    let mut rows: Vec<(Vec<Entry>, Vec<TitledEntry>)> = Vec::new();
     for of in all {
         push_under(&mut rows, of.row, (of.column, of.entry));
     }
-    let row = |(heads, own): (Vec<Entry>, Vec<Named>)| {
+    let row = |(heads, own): (Vec<Entry>, Vec<TitledEntry>)| {
         let entry = |title: &String| {
             let found = own.iter().find(|(column, _)| column == title);
             found.map_or_else(|| Entry::text(NOTHING), |(_, entry)| entry.clone())

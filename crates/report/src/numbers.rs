@@ -75,6 +75,11 @@ pub fn three(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
+/// Bytes a second in MiB a second.
+pub fn mib(bytes_per_s: f64) -> String {
+    three(bytes_per_s / 1_048_576.0)
+}
+
 /// A rate, without its unit: `87.0 k`.
 pub fn rate(per_second: f64) -> String {
     scaled(COUNTS, per_second)

@@ -115,16 +115,16 @@ impl<'a, Own> Context<'a, Own> {
 }
 
 /// A cell as `summary.json` has it, once it was asked for.
-type Written = OnceCell<Value>;
+type SummaryCell = OnceCell<Value>;
 
 /// Where figures of cells are in `summary.json`, and what stands there.
-pub struct Places<'a>(BTreeMap<&'a str, (usize, Written)>);
+pub struct Places<'a>(BTreeMap<&'a str, (usize, SummaryCell)>);
 
 impl<'a> Places<'a> {
     /// Those of all the cells of a run.
     pub fn of(cells: &'a [CellFigures]) -> Places<'a> {
         let places = cells.iter().enumerate();
-        let place = |(at, cell): (usize, &'a CellFigures)| (&*cell.cell, (at, Written::new()));
+        let place = |(at, cell): (usize, &'a CellFigures)| (&*cell.cell, (at, SummaryCell::new()));
         Places(places.map(place).collect())
     }
 

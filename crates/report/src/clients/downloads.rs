@@ -18,7 +18,7 @@ use crate::table::{BYTES, Entry, Shown, TIME, Table, Unit};
 use crate::words::paragraph;
 
 const ALL: Shown = Shown::of("MiB/s, all connections", "client.bytes_per_s", MIB).with_ends();
-const MIB: Unit = Unit::of(mib);
+const MIB: Unit = Unit::of(numbers::mib);
 const SECONDS: Unit = Unit::of(seconds);
 
 /// A time that the client takes on each connection.
@@ -100,7 +100,7 @@ impl<'a> Context<'a> {
                 let mut mean = self.entry(cell, &DOWNLOAD);
                 let rate = cell.client.as_ref().and_then(|of| of.download_bytes_per_s);
                 if let Some(rate) = rate {
-                    mean.text += &format!(" @ {} MiB/s", mib(rate.median));
+                    mean.text += &format!(" @ {} MiB/s", numbers::mib(rate.median));
                 }
                 mean
             })
@@ -174,11 +174,6 @@ fn tallied(cell: &CellFigures, fits: fn(&str) -> bool) -> Entry {
 /// Whether a tally is of receives: calls, or what a ring completed, which has no call of its own.
 fn is_receive(name: &str) -> bool {
     name.starts_with("recv") || name.starts_with("read") || name == "completions"
-}
-
-/// Bytes a second in MiB a second.
-pub fn mib(bytes_per_s: f64) -> String {
-    numbers::three(bytes_per_s / 1_048_576.0)
 }
 
 /// Nanoseconds in seconds.

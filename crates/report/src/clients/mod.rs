@@ -25,6 +25,7 @@ use crate::Run;
 use crate::answer::ranking::{BY_RATE, By, RankedQuestion};
 use crate::figures::CellFigures;
 use crate::notes::Notes;
+use crate::numbers;
 use crate::part::{self, Part, named};
 use sections::Section;
 pub use sections::sections;
@@ -61,7 +62,7 @@ pub fn questions<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<RankedQuesti
                 heading: "MiB/s",
                 path: "client.bytes_per_s.median",
                 figure: |cell| cell.client.as_ref()?.bytes_per_s,
-                show: downloads::mib,
+                show: numbers::mib,
                 is_binary: true,
                 bound: Code::P020,
                 ..BY_RATE

@@ -56,7 +56,7 @@ pub struct Damaged {
 }
 
 /// A piece of a document: the text of a region, without its markers, or what is not within one.
-struct Piece<'a> {
+struct DocumentChunk<'a> {
     region: Option<&'a str>,
     text: &'a str,
 }
@@ -90,7 +90,7 @@ pub fn written(document: &str, regions: &[Region]) -> Result<Written, Damaged> {
     let newline = ["\n", "\r\n"][usize::from(document.contains("\r\n"))];
     let body = |region: &Region| body(region, &listed).replace('\n', newline);
     let (mut text, mut replaced) = (String::with_capacity(document.len() * 2), Vec::new());
-    for Piece { region, text: old } in &pieces {
+    for DocumentChunk { region, text: old } in &pieces {
         // That of an entry that the history does not have is left as it is.
         let own = regions.iter().find(|own| *region == Some(&own.id));
         let new = own.map(body).filter(|new| new != old);
@@ -140,8 +140,8 @@ fn append(text: &mut String, id: &str, body: &str, newline: &str) {
 }
 
 /// The entries that the overview lists as written; `None` where it is not there.
-fn known<'a>(pieces: &[Piece<'a>]) -> Option<BTreeSet<&'a str>> {
-    let is_overview = |piece: &&Piece<'a>| piece.region == Some(OVERVIEW);
+fn known<'a>(pieces: &[DocumentChunk<'a>]) -> Option<BTreeSet<&'a str>> {
+    let is_overview = |piece: &&DocumentChunk<'a>| piece.region == Some(OVERVIEW);
     let overview = pieces.iter().find(is_overview)?;
     let ids = overview.text.lines().filter_map(|line| match marker(line) {
         Some(Marker::Known(ids)) => Some(ids.split_ascii_whitespace()),
@@ -171,7 +171,7 @@ fn marker(line: &str) -> Option<Marker<'_>> {
 }
 
 /// The pieces of a document, in order.
-fn parsed(document: &str) -> Result<Vec<Piece<'_>>, Damaged> {
+fn parsed(document: &str) -> Result<Vec<DocumentChunk<'_>>, Damaged> {
     let mut pieces = Vec::new();
     let mut lines_of: BTreeMap<&str, usize> = BTreeMap::new();
     // The region that has begun, and where.
@@ -187,14 +187,14 @@ fn parsed(document: &str) -> Result<Vec<Piece<'_>>, Damaged> {
             (Marker::Known(_), Some((OVERVIEW, _))) => continue,
             (Marker::Begin(id), None) if !lines_of.contains_key(id) => {
                 let (region, text) = (None, &document[from..after]);
-                pieces.push(Piece { region, text });
+                pieces.push(DocumentChunk { region, text });
                 (from, open) = (after, Some((id, line)));
                 lines_of.insert(id, line);
                 continue;
             }
             (Marker::End(id), Some((begun, _))) if begun == id => {
                 let (region, text) = (Some(id), &document[from..before]);
-                pieces.push(Piece { region, text });
+                pieces.push(DocumentChunk { region, text });
                 (from, open) = (before, None);
                 continue;
             }
@@ -227,7 +227,7 @@ fn parsed(document: &str) -> Result<Vec<Piece<'_>>, Damaged> {
         return Err(Damaged { line, what });
     }
     let (region, text) = (None, &document[from..]);
-    pieces.push(Piece { region, text });
+    pieces.push(DocumentChunk { region, text });
     Ok(pieces)
 }
 
