@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use prony_base::Nanos;
 use prony_record::{
-    Arrivals, HighestRate, LatencyOrigin, LoadReport, LoadSpec, NEVER, Pace, RateSearch,
-    RateSpread, RateStep, SCHEMA, StepOutcome,
+    Arrivals, HighestRate, LatencyOrigin, LoadReport, LoadSpec, NEVER, Pace, RateSearch, RateStep,
+    SCHEMA, StepOutcome,
 };
-use prony_stats::{Found, Highest, Search, SpreadKind, Step};
+use prony_stats::{Found, Highest, Search, Step};
 
 use crate::objective::Objective;
 use crate::run::{LoadError, LoadResult, Observer, run};
@@ -138,10 +138,7 @@ fn highest_of(highest: &Highest) -> HighestRate {
         rate_per_s: rate.median.0,
         low: rate.spread.low.0,
         high: rate.spread.high.0,
-        spread: match rate.spread.kind {
-            SpreadKind::Interval => RateSpread::Interval,
-            SpreadKind::Range => RateSpread::Range,
-        },
+        spread: rate.spread.kind,
         at_least: highest.at_least,
     }
 }

@@ -75,7 +75,7 @@ pub use scenario::{
     BodyForm, FlowReport, IterationCounts, ScenarioFlow, ScenarioReport, ScenarioSpec,
     ScenarioStep, StepCounts, StepReport, StepTake, TakeFrom, ThinkTime,
 };
-pub use search::{FindMax, HighestRate, RateSearch, RateSpread, RateStep, StepOutcome};
+pub use search::{FindMax, HighestRate, RateSearch, RateStep, SpreadKind, StepOutcome};
 pub use service::{Around, CounterReport, Ended, Output, PlannedCounter, PlannedRow};
 pub use source::{
     PlannedFlow, PlannedRequest, PlannedScenario, PlannedSource, PlannedStep, RequestTemplate,

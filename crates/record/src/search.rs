@@ -56,18 +56,19 @@ pub struct HighestRate {
     /// Higher end.
     pub high: f64,
     /// What the ends are.
-    pub spread: RateSpread,
+    pub spread: SpreadKind,
     /// The generator was the limit: the server keeps the objective at least so far.
     pub at_least: bool,
 }
 
-/// What the ends of a rate are.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+/// What the ends of a figure are.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum RateSpread {
-    /// An interval of 95 %.
+pub enum SpreadKind {
+    /// A confidence interval.
     Interval,
-    /// The rounds stand in two groups, so that there is none.
+    /// Smallest and largest value seen, which say nothing of what would be seen next: there are too few, or they stand in two groups.
+    #[default]
     Range,
 }
 
@@ -164,7 +165,7 @@ mod tests {
                     rate_per_s: 1.0 / 3.0,
                     low: 0.3,
                     high: 0.4,
-                    spread: RateSpread::Range,
+                    spread: SpreadKind::Range,
                     at_least: true,
                 }),
                 ..RateSearch::default()

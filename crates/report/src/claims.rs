@@ -22,7 +22,7 @@ use crate::clients::steps::Step;
 use crate::figures::CellFigures;
 use crate::metrics::Metric;
 use crate::programs::across::Across;
-use crate::ratio::{BY_COPY, BY_OTHERS, RatioFigure};
+use crate::ratio::{RatioFigure, Unclaimed};
 
 /// Confidence of the intervals, taken together, by which copies of baselines are seen to differ from them.
 const COPY_CONFIDENCE: f64 = 0.99;
@@ -111,7 +111,7 @@ fn settle_claims(mut claims: Vec<RatioClaim<'_>>) {
     for copy in claims.iter_mut().filter(copies) {
         let count = of_copies[copy.metric.key];
         copy.ratio.at(1.0 - (1.0 - COPY_CONFIDENCE) / count as f64);
-        if matches!(copy.ratio.conclusion, "higher" | "lower") {
+        if copy.ratio.is_difference() {
             differ.insert(copy.metric.key);
         }
     }
@@ -119,10 +119,10 @@ fn settle_claims(mut claims: Vec<RatioClaim<'_>>) {
         let confidence = confidences.get(&claim.family());
         claim.ratio.at(confidence.copied().unwrap_or(CONFIDENCE));
         if differ.contains(claim.metric.key) {
-            claim.ratio.unclaim(BY_COPY);
+            claim.ratio.unclaim(Unclaimed::Copy);
         }
         if claim.ratio.is_disturbed {
-            claim.ratio.unclaim(BY_OTHERS);
+            claim.ratio.unclaim(Unclaimed::Disturbed);
         }
         if let Some(below) = claim.metric.bound_below {
             let (own, baseline) = claim.bounds;
@@ -307,7 +307,8 @@ pub fn resolutions(plan: &Plan, cells: &[CellFigures]) -> Vec<Resolution> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ratio::BY_BOUND;
+    use crate::ratio::Bound;
+    use prony_stats::Conclusion::{Higher, Lower, NoDifferenceShown, NotClaimed};
 
     /// Six blocks whose logarithms lie `apart` around that of `ratio`.
     fn around(ratio: f64, apart: f64) -> RatioFigure {
@@ -332,13 +333,13 @@ mod tests {
     fn twenty_intervals_hold_together_and_one_by_itself() {
         let mut one = [around(1.05, 0.02)];
         settled(Metric::RATE, &mut one, (false, false));
-        assert_eq!(one[0].conclusion, "higher");
+        assert_eq!(one[0].conclusion, Higher);
         let mut many = vec![around(1.05, 0.02); 20];
         settled(Metric::RATE, &mut many, (false, false));
         // The quantiles of Student's distribution with five degrees of freedom at 0.975 and at (1 + 0.95^(1/20)) / 2.
         let half = |of: &RatioFigure| libm::log(of.high / of.ratio);
         assert!((half(&many[0]) / half(&one[0]) - 5.573 / 2.571).abs() < 0.01);
-        assert_eq!(many[0].conclusion, "no-difference-shown");
+        assert_eq!(many[0].conclusion, NoDifferenceShown);
         // Those without an interval take nothing from the others.
         let pairs = vec![(1.0, 1.0); 5];
         let mut with_few = vec![RatioFigure::of("baseline", pairs).expect("pairs"); 20];
@@ -399,7 +400,7 @@ mod tests {
             let rate = value.ratio.map(|ratio| ratio.conclusion);
             (rate, value.ratios.len())
         };
-        assert_eq!(settled(Verdict::Valid), (Some("higher"), 1));
+        assert_eq!(settled(Verdict::Valid), (Some(Higher), 1));
         assert_eq!(settled(Verdict::Invalid), (None, 0));
     }
 
@@ -411,33 +412,33 @@ mod tests {
             let [of] = ratios;
             (of.conclusion, of.bound, of.unclaimed)
         };
-        let nothing = ("not-claimed", "", BY_BOUND);
+        let nothing = (NotClaimed, None, Some(Unclaimed::Bound));
         // A rate that is at least so high.
         assert_eq!(
             said(Metric::RATE, 1.5, true, false),
-            ("higher", "at-least", "")
+            (Higher, Some(Bound::AtLeast), None)
         );
         assert_eq!(said(Metric::RATE, 0.5, true, false), nothing);
         assert_eq!(said(Metric::RATE, 1.0, true, false), nothing);
         assert_eq!(
             said(Metric::RATE, 0.5, false, true),
-            ("lower", "at-most", "")
+            (Lower, Some(Bound::AtMost), None)
         );
         assert_eq!(said(Metric::RATE, 1.5, false, true), nothing);
         assert_eq!(said(Metric::RATE, 1.5, true, true), nothing);
-        assert_eq!(said(Metric::RATE, 1.5, false, false), ("higher", "", ""));
+        assert_eq!(said(Metric::RATE, 1.5, false, false), (Higher, None, None));
         // A latency that is at most so long.
         assert_eq!(
             said(Metric::P99, 0.5, true, false),
-            ("lower", "at-most", "")
+            (Lower, Some(Bound::AtMost), None)
         );
         assert_eq!(said(Metric::P99, 1.5, true, false), nothing);
         assert_eq!(
             said(Metric::P99, 1.5, false, true),
-            ("higher", "at-least", "")
+            (Higher, Some(Bound::AtLeast), None)
         );
         // CPU time is what was used, whoever was the limit.
-        assert_eq!(said(Metric::CPU, 1.5, true, true), ("higher", "", ""));
+        assert_eq!(said(Metric::CPU, 1.5, true, true), (Higher, None, None));
     }
 
     #[test]
@@ -451,7 +452,7 @@ mod tests {
             settle_claims(vec![RatioClaim::of_several(&mut claim), of_copy]);
             (claim.conclusion, claim.unclaimed, copy.conclusion)
         };
-        assert_eq!(settled(1.0005), ("higher", "", "no-difference-shown"));
-        assert_eq!(settled(1.01), ("not-claimed", BY_COPY, "higher"));
+        assert_eq!(settled(1.0005), (Higher, None, NoDifferenceShown));
+        assert_eq!(settled(1.01), (NotClaimed, Some(Unclaimed::Copy), Higher));
     }
 }

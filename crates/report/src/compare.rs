@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use prony_base::counted;
-use prony_stats::BLOCKS_INTERVAL_MIN;
+use prony_stats::{BLOCKS_INTERVAL_MIN, Conclusion};
 use serde::Serialize;
 
 use crate::Run;
@@ -22,7 +22,7 @@ use crate::log::{CellEntry, Entry};
 use crate::markdown;
 use crate::metrics::Metric;
 use crate::numbers;
-use crate::ratio::{BY_OTHERS, RatioFigure};
+use crate::ratio::{Bound, RatioFigure, Unclaimed};
 use crate::settings::with_settings;
 use crate::view;
 use crate::words::few;
@@ -45,11 +45,11 @@ pub struct Compared {
     pub ratio: f64,
     /// Ends of the interval, which hold together with those of the same metric; `None`: nothing is claimed.
     pub interval: Option<(f64, f64)>,
-    /// `not-claimed`, `no-difference-shown`, `higher` or `lower`.
-    pub conclusion: &'static str,
-    /// `at-least` or `at-most`, where a figure is a bound; else empty.
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub bound: &'static str,
+    /// What may be said.
+    pub conclusion: Conclusion,
+    /// How the ratio is to be read where a figure is a bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Bound>,
 }
 
 /// What comes of a comparison against a limit.
@@ -134,13 +134,15 @@ fn basis(blocks: u32, cells: &[CellFigures], own: &[&CellFigures], figures: &[Co
     let ratios = own
         .iter()
         .flat_map(|cell| cell.ratio.iter().chain(cell.ratios.values()));
-    let by_others = ratios.clone().any(|ratio| ratio.unclaimed == BY_OTHERS);
+    let by_others = ratios
+        .clone()
+        .any(|ratio| ratio.unclaimed == Some(Unclaimed::Disturbed));
     let is_any = figures.iter().any(|f| f.interval.is_some());
-    let is_other = |of: &RatioFigure| matches!(of.conclusion, "higher" | "lower");
     let mut copies = cells.iter().filter(|cell| cell.is_copy);
-    let copy_differs = copies.any(|cell| cell.ratio.as_ref().is_some_and(is_other));
+    let copy_differs =
+        copies.any(|cell| cell.ratio.as_ref().is_some_and(RatioFigure::is_difference));
     let basis = match (is_any, copy_differs) {
-        (false, _) if by_others => BY_OTHERS.to_owned(),
+        (false, _) if by_others => <&str>::from(Unclaimed::Disturbed).to_owned(),
         (_, true) => {
             "a copy of the baseline came out different, too, so that nothing is claimed of rates"
                 .to_owned()
@@ -234,14 +236,13 @@ fn undecided(rest: &[&Compared]) -> Option<String> {
 
 fn of_cell(cell: &CellFigures, metric: Metric, ratio: &RatioFigure) -> Compared {
     let (own, baseline) = ratio.sides();
-    let told = ratio.is_interval() && ratio.unclaimed.is_empty();
     Compared {
         place: with_settings(&place(cell), &cell.settings),
         metric: metric.key,
         baseline,
         other: own,
         ratio: ratio.ratio,
-        interval: told.then_some((ratio.low, ratio.high)),
+        interval: ratio.interval(),
         conclusion: ratio.conclusion,
         bound: ratio.bound,
     }
@@ -292,8 +293,8 @@ pub fn apart(baseline: &Entry, other: &Entry, history: &[Entry]) -> Comparison {
                 other: own.figure,
                 ratio: compared.ratio.0,
                 interval: compared.interval.map(|of| (of.low.0, of.high.0)),
-                conclusion: compared.conclusion.word(),
-                bound: "",
+                conclusion: compared.conclusion,
+                bound: None,
             });
         }
     }
@@ -377,7 +378,7 @@ impl Compared {
     }
 
     fn is_claimed(&self) -> bool {
-        matches!(self.conclusion, "higher" | "lower")
+        self.conclusion.is_difference()
     }
 
     /// How far the interval's nearer end is from no change, as a logarithm: what is sure of a claim.
@@ -416,7 +417,8 @@ impl Comparison {
             return self;
         }
         for figure in &mut self.figures {
-            (figure.interval, figure.conclusion, figure.bound) = (None, "not-claimed", "");
+            (figure.interval, figure.conclusion, figure.bound) =
+                (None, Conclusion::NotClaimed, None);
         }
         self.detectable = None;
         self.basis = format!(
@@ -483,8 +485,8 @@ impl Comparison {
             _ => String::new(),
         };
         match (&ways[..], claimed) {
-            (["higher"], _) => format!("{other} is faster than {baseline}{places}."),
-            (["lower"], _) => format!("{other} is slower than {baseline}{places}."),
+            ([Conclusion::Higher], _) => format!("{other} is faster than {baseline}{places}."),
+            ([Conclusion::Lower], _) => format!("{other} is slower than {baseline}{places}."),
             (_, []) => format!("No difference between {baseline} and {other} is shown."),
             _ => format!("{other} differs from {baseline}."),
         }
@@ -523,9 +525,9 @@ impl Comparison {
         let row = |figure: &Compared| {
             let metric = figure.of();
             let told = match figure.conclusion {
-                "higher" | "lower" => "",
-                "no-difference-shown" => "not shown, ",
-                _ => "not claimed, ",
+                Conclusion::Higher | Conclusion::Lower => "",
+                Conclusion::NoDifferenceShown => "not shown, ",
+                Conclusion::NotClaimed => "not claimed, ",
             };
             vec![
                 metric.compared.to_owned(),

@@ -51,7 +51,7 @@ fn long(run: &Run, records: &Records<'_>) -> String {
                     &block,
                     metric.key,
                     metric.unit,
-                    metric.better,
+                    metric.better.word(),
                     &value.to_string(),
                 ]));
             }
@@ -63,7 +63,12 @@ fn long(run: &Run, records: &Records<'_>) -> String {
 fn benchstat(run: &Run, records: &Records<'_>) -> String {
     let mut text = String::new();
     for metric in Metric::claimed() {
-        let _ = writeln!(text, "Unit {} better={}", metric.bench, metric.better);
+        let _ = writeln!(
+            text,
+            "Unit {} better={}",
+            metric.bench,
+            metric.better.word()
+        );
     }
     let environment = &run.environment;
     let _ = writeln!(text, "prony: {}", one_line(&environment.prony_version));

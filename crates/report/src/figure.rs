@@ -20,8 +20,8 @@ pub struct Figure {
     pub low: f64,
     /// Higher end.
     pub high: f64,
-    /// `range` or `interval`.
-    pub spread: &'static str,
+    /// What the ends are.
+    pub spread: SpreadKind,
     /// Blocks that it rests on.
     pub blocks: usize,
 }
@@ -34,7 +34,7 @@ impl Figure {
             median: summary.median.value(),
             low: summary.spread.low.value(),
             high: summary.spread.high.value(),
-            spread: kind_name(summary.spread.kind),
+            spread: summary.spread.kind,
             blocks: summary.blocks,
         })
     }
@@ -46,7 +46,7 @@ impl Figure {
             median: median(&kept)?,
             low: *kept.first()?,
             high: *kept.last()?,
-            spread: kind_name(SpreadKind::Range),
+            spread: SpreadKind::Range,
             blocks: kept.len(),
         })
     }
@@ -59,15 +59,7 @@ impl Figure {
 
     /// Whether low and high are a confidence interval.
     pub fn is_interval(&self) -> bool {
-        self.spread == kind_name(SpreadKind::Interval)
-    }
-}
-
-/// `range` or `interval`.
-pub fn kind_name(kind: SpreadKind) -> &'static str {
-    match kind {
-        SpreadKind::Range => "range",
-        SpreadKind::Interval => "interval",
+        self.spread == SpreadKind::Interval
     }
 }
 
@@ -113,7 +105,7 @@ pub fn latencies(values: &[f64]) -> Option<Figure> {
         },
         low: all[0],
         high: INFINITE,
-        spread: "range",
+        spread: SpreadKind::Range,
         blocks: all.len(),
     })
 }

@@ -56,6 +56,7 @@ mod tests {
     #[test]
     fn nothing_is_claimed_between_runs_of_different_methods() {
         use crate::compare::{Compared, Comparison};
+        use prony_stats::Conclusion;
         let figure = Compared {
             place: "hello".to_owned(),
             metric: "rate",
@@ -63,8 +64,8 @@ mod tests {
             other: 2.0,
             ratio: 2.0,
             interval: Some((1.9, 2.1)),
-            conclusion: "higher",
-            bound: "",
+            conclusion: Conclusion::Higher,
+            bound: None,
         };
         let compared = Comparison {
             schema: 1,
@@ -80,7 +81,7 @@ mod tests {
         assert_eq!(compared.clone().of_methods(1, 1), compared);
         let apart = compared.of_methods(0, 1);
         assert_eq!(apart.figures[0].interval, None);
-        assert_eq!(apart.figures[0].conclusion, "not-claimed");
+        assert_eq!(apart.figures[0].conclusion, Conclusion::NotClaimed);
         assert!(
             apart.sentence().contains("different methods (0 and 1)"),
             "{}",

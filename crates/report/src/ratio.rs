@@ -7,12 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use prony_findings::Case;
 use prony_record::{Plan, Trial, Visit};
 use prony_stats::{
-    BLOCKS_INTERVAL_MIN, CONFIDENCE, Comparison, TURNED_BLOCKS_MIN, Variance, compare,
-    compare_from, of_turns,
+    BLOCKS_INTERVAL_MIN, CONFIDENCE, Comparison, Conclusion, SpreadKind, TURNED_BLOCKS_MIN,
+    Variance, compare, compare_from, of_turns,
 };
-use serde::Serialize;
-
-use crate::figure::kind_name;
+use serde::{Deserialize, Serialize};
 
 /// A figure over that of its baseline.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -25,18 +23,18 @@ pub struct RatioFigure {
     pub low: f64,
     /// Higher end.
     pub high: f64,
-    /// `range` or `interval`.
-    pub spread: &'static str,
+    /// What the ends are.
+    pub spread: SpreadKind,
     /// Blocks in which both were measured.
     pub blocks: usize,
-    /// `not-claimed`, `no-difference-shown`, `higher` or `lower`.
-    pub conclusion: &'static str,
-    /// `at-least` or `at-most`: how the ratio is to be read where one of the two figures is a bound; else empty.
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub bound: &'static str,
-    /// Why nothing is claimed although there is an interval; else empty.
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub unclaimed: &'static str,
+    /// What may be said.
+    pub conclusion: Conclusion,
+    /// How the ratio is to be read where one of the two figures is a bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Bound>,
+    /// Why nothing is claimed although there is an interval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unclaimed: Option<Unclaimed>,
     /// Blocks that others disturbed on either side, and that are in none of its figures.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<u32>,
@@ -60,14 +58,57 @@ pub struct RatioFigure {
     pub confidence: f64,
 }
 
-/// Why nothing is claimed: a figure is a bound, which does not settle it.
-pub const BY_BOUND: &str = "a figure is a bound";
+/// On which side a figure is open.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// It may be any higher.
+    AtLeast,
+    /// It may be any lower.
+    AtMost,
+}
 
-/// Why nothing is claimed: others used the cores for too long.
-pub const BY_OTHERS: &str = "others disturbed over a third of its blocks";
+impl Bound {
+    /// What stands before a figure of this kind.
+    pub fn words(bound: Option<Bound>) -> &'static str {
+        match bound {
+            Some(Bound::AtLeast) => "at least ",
+            Some(Bound::AtMost) => "at most ",
+            None => "",
+        }
+    }
 
-/// Why nothing is claimed: a copy of the baseline differs from it.
-pub const BY_COPY: &str = "a copy of the baseline differs from it";
+    /// The ends of a figure of this kind, of which one is then open.
+    pub fn ends(bound: Option<Bound>, low: f64, high: f64) -> (f64, f64) {
+        match bound {
+            Some(Bound::AtLeast) => (low, f64::INFINITY),
+            Some(Bound::AtMost) => (0.0, high),
+            None => (low, high),
+        }
+    }
+}
+
+/// Why nothing is claimed of a ratio that has an interval.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(into = "&'static str")]
+pub enum Unclaimed {
+    /// A figure is a bound, which does not settle it.
+    Bound,
+    /// Others used the cores for too long.
+    Disturbed,
+    /// A copy of the baseline differs from it.
+    Copy,
+}
+
+impl From<Unclaimed> for &'static str {
+    fn from(why: Unclaimed) -> &'static str {
+        match why {
+            Unclaimed::Bound => "a figure is a bound",
+            Unclaimed::Disturbed => "others disturbed over a third of its blocks",
+            Unclaimed::Copy => "a copy of the baseline differs from it",
+        }
+    }
+}
 
 impl RatioFigure {
     /// The ratio of pairs `(value, baseline)`, with an interval of its own until it is [settled](crate::claims::settle).
@@ -88,8 +129,8 @@ impl RatioFigure {
 
     fn take(&mut self, compared: &Comparison) {
         (self.low, self.high) = (compared.spread.low.0, compared.spread.high.0);
-        self.spread = kind_name(compared.spread.kind);
-        self.conclusion = compared.conclusion.word();
+        self.spread = compared.spread.kind;
+        self.conclusion = compared.conclusion;
     }
 
     /// The same of its `blocks`, where these are of several runs that are joined. `None` where fewer than two of them have it.
@@ -133,13 +174,23 @@ impl RatioFigure {
 
     /// Whether it has an interval.
     pub fn is_interval(&self) -> bool {
-        self.spread == "interval"
+        self.spread == SpreadKind::Interval
+    }
+
+    /// The ends of its interval, where that may be used.
+    pub fn interval(&self) -> Option<(f64, f64)> {
+        (self.is_interval() && self.unclaimed.is_none()).then_some((self.low, self.high))
+    }
+
+    /// Whether the two are shown to differ.
+    pub fn is_difference(&self) -> bool {
+        self.conclusion.is_difference()
     }
 
     /// Takes back what is claimed, and says why.
-    pub fn unclaim(&mut self, why: &'static str) {
+    pub fn unclaim(&mut self, why: Unclaimed) {
         if self.is_interval() {
-            (self.conclusion, self.unclaimed) = ("not-claimed", why);
+            (self.conclusion, self.unclaimed) = (Conclusion::NotClaimed, Some(why));
         }
     }
 
@@ -150,9 +201,9 @@ impl RatioFigure {
         let at_most = if below { baseline } else { own };
         match (at_least, at_most, self.conclusion) {
             (false, false, _) => {}
-            (true, false, "higher") => self.bound = "at-least",
-            (false, true, "lower") => self.bound = "at-most",
-            _ => self.unclaim(BY_BOUND),
+            (true, false, Conclusion::Higher) => self.bound = Some(Bound::AtLeast),
+            (false, true, Conclusion::Lower) => self.bound = Some(Bound::AtMost),
+            _ => self.unclaim(Unclaimed::Bound),
         }
     }
 }

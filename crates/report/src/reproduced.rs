@@ -12,6 +12,7 @@
 use std::collections::BTreeMap;
 
 use prony_record::{Environment, Fact};
+use prony_stats::Conclusion;
 use serde::Serialize;
 
 use crate::Run;
@@ -19,7 +20,7 @@ use crate::lists::distinct;
 use crate::markdown;
 use crate::metrics::Metric;
 use crate::numbers;
-use crate::ratio::RatioFigure;
+use crate::ratio::{Bound, RatioFigure};
 use crate::sections;
 use crate::view;
 
@@ -82,7 +83,7 @@ pub fn reproduced(original: &Run, again: &Run) -> Reproduction {
     let here = ratios(again);
     let mut claims = Vec::new();
     for ((what, metric), was) in ratios(original) {
-        if !matches!(was.conclusion, "higher" | "lower") {
+        if !was.is_difference() {
             continue;
         }
         let now = here.get(&(what.clone(), metric));
@@ -153,20 +154,20 @@ fn ratios(run: &Run) -> BTreeMap<(String, &'static str), RatioFigure> {
 
 /// What became of `was`, which is claimed.
 fn came_to(was: &RatioFigure, now: Option<&RatioFigure>) -> CameTo {
-    let Some(now) = now.filter(|now| now.is_interval() && now.unclaimed.is_empty()) else {
+    let Some(now) = now.filter(|now| now.interval().is_some()) else {
         return CameTo::NotTold;
     };
-    let is_up = was.conclusion == "higher";
+    let is_up = was.conclusion == Conclusion::Higher;
     // As if all were claimed to be higher: the end that is nearer to no difference comes first.
     let ends = |of: &RatioFigure| match is_up {
         true => (of.low, of.high),
         false => (1.0 / of.high, 1.0 / of.low),
     };
-    let same_bound = if is_up { "at-least" } else { "at-most" };
+    let same_bound = if is_up { Bound::AtLeast } else { Bound::AtMost };
     let (nearest, _) = ends(was);
     let (low, high) = ends(now);
     // What is at least so much more may be any more.
-    let high = if now.bound == same_bound {
+    let high = if now.bound == Some(same_bound) {
         f64::INFINITY
     } else {
         high
@@ -304,10 +305,10 @@ mod tests {
         let few = RatioFigure::of("baseline", vec![(1.5, 1.0); 5]).expect("pairs");
         assert_eq!(came_to(&was, Some(&few)), CameTo::NotTold);
         let mut bound = around(1.2, 0.01);
-        bound.bound = "at-least";
+        bound.bound = Some(Bound::AtLeast);
         assert_eq!(came_to(&was, Some(&bound)), CameTo::Held);
         let mut unclaimed = around(0.5, 0.01);
-        unclaimed.unclaimed = crate::ratio::BY_COPY;
+        unclaimed.unclaimed = Some(crate::ratio::Unclaimed::Copy);
         assert_eq!(came_to(&was, Some(&unclaimed)), CameTo::NotTold);
     }
 

@@ -4,13 +4,13 @@
 use std::borrow::Cow;
 
 use prony_findings::{Code, Verdict};
-use prony_stats::BLOCKS_INTERVAL_MIN;
+use prony_stats::{BLOCKS_INTERVAL_MIN, Conclusion};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::figures::CellFigures;
 use crate::numbers::{self, NOTHING};
-use crate::ratio::{BY_BOUND, BY_COPY, BY_OTHERS, RatioFigure};
+use crate::ratio::{Bound, RatioFigure, Unclaimed};
 
 /// One table.
 #[derive(Clone, Debug, Serialize)]
@@ -374,7 +374,7 @@ pub fn change(figure: impl Into<Cow<'static, str>>, ratio: &RatioFigure) -> Entr
     let ends = (ratio.blocks > 1).then_some((ratio.low, ratio.high));
     Entry {
         // What kind of bound it is stands behind it.
-        text: numbers::change_words(ratio.ratio, ends, ""),
+        text: numbers::change_words(ratio.ratio, ends, None),
         below: String::new(),
         ..of_ratio(figure, ratio, numbers::ratio)
     }
@@ -391,12 +391,12 @@ pub fn of_ratio(
         entry.below = format!("{}–{}", show(ratio.low), show(ratio.high));
     }
     entry.remark = match (ratio.conclusion, ratio.bound, ratio.unclaimed) {
-        ("no-difference-shown", ..) => "no difference shown",
-        (_, "at-least", _) => "at least",
-        (_, "at-most", _) => "at most",
-        (.., BY_BOUND) => "not claimed: a figure is a bound",
-        (.., BY_COPY) => "not claimed: a copy differs",
-        (.., BY_OTHERS) => "not claimed: others used the cores",
+        (Conclusion::NoDifferenceShown, ..) => "no difference shown",
+        (_, Some(Bound::AtLeast), _) => "at least",
+        (_, Some(Bound::AtMost), _) => "at most",
+        (.., Some(Unclaimed::Bound)) => "not claimed: a figure is a bound",
+        (.., Some(Unclaimed::Copy)) => "not claimed: a copy differs",
+        (.., Some(Unclaimed::Disturbed)) => "not claimed: others used the cores",
         _ if is_of_two_groups(ratio.is_interval(), ratio.blocks) => {
             "not claimed: blocks in two groups"
         }

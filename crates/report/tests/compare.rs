@@ -7,6 +7,7 @@ use prony_report::Run;
 use prony_report::compare::{Comparison, Gate, apart, baseline_in, interleaved};
 use prony_report::log::{CellEntry, Entry, Section, history};
 use prony_report::reproduced::{CameTo, reproduced};
+use prony_stats::Conclusion;
 
 /// Twelve blocks of axum, the reference, beside fasthttp at 0.92 of its rate.
 fn slower() -> Comparison {
@@ -76,11 +77,15 @@ fn a_block_that_others_disturbed_is_in_no_ratio_and_of_too_many_nothing_is_claim
     );
     for ((with, said), (without, _)) in rate(&usual).into_iter().zip(rate(&some)) {
         assert!(
-            (with / without - 1.0).abs() < 0.01 && said == "lower",
+            (with / without - 1.0).abs() < 0.01 && said == Conclusion::Lower,
             "{with} {without}"
         );
     }
-    assert!(rate(&most).iter().all(|(_, said)| *said == "not-claimed"));
+    assert!(
+        rate(&most)
+            .iter()
+            .all(|(_, said)| *said == Conclusion::NotClaimed)
+    );
     assert_eq!(most.basis, "others disturbed over a third of its blocks");
 }
 
@@ -231,7 +236,7 @@ fn five() -> Vec<Entry> {
 fn two_sessions_alone_claim_nothing_however_far_apart() {
     let compared = apart(&entry(1, "old", 100.0), &entry(9, "new", 50.0), &[]);
     assert!((compared.figures[0].ratio - 0.5).abs() < 1e-9);
-    assert_eq!(compared.figures[0].conclusion, "not-claimed");
+    assert_eq!(compared.figures[0].conclusion, Conclusion::NotClaimed);
     assert!(
         compared.sentence().contains("no history tells"),
         "{}",
@@ -244,10 +249,10 @@ fn two_sessions_alone_claim_nothing_however_far_apart() {
 fn a_history_tells_how_far_sessions_of_one_state_lie_apart() {
     let against = |rate: f64| apart(&entry(1, "old", 100.0), &entry(9, "new", rate), &five());
     let slower = against(80.0);
-    assert_eq!(slower.figures[0].conclusion, "lower");
+    assert_eq!(slower.figures[0].conclusion, Conclusion::Lower);
     assert_eq!(slower.gate(0.05), Gate::Failed);
     let near = against(99.5);
-    assert_eq!(near.figures[0].conclusion, "no-difference-shown");
+    assert_eq!(near.figures[0].conclusion, Conclusion::NoDifferenceShown);
     assert_eq!(near.gate(0.05), Gate::Passed);
     assert!(near.detectable.is_some_and(|least| least < 0.05));
     // With the baseline's own session the state has six.
@@ -277,7 +282,7 @@ fn a_run_against_its_log_says_what_the_log_says_of_it() {
     assert_eq!(figure.interval, Some((interval.low.0, interval.high.0)));
     assert_eq!(
         (figure.conclusion, difference.sides.later.len()),
-        ("lower", 2)
+        (Conclusion::Lower, 2)
     );
 
     // Where no state differs the newest is the baseline, and nothing before it is none.

@@ -1,11 +1,13 @@
 //! One subject against the declared reference, block by block.
 
+use serde::{Deserialize, Serialize};
+
 use crate::moderated::Variance;
 use crate::quantile::sorted;
 use crate::special::t_quantile;
-use crate::summary::{Spread, SpreadKind, Warning, warnings};
+use crate::summary::{Spread, Warning, warnings};
 use crate::units::Ratio;
-use crate::{BLOCKS_INTERVAL_MIN, CONFIDENCE};
+use crate::{BLOCKS_INTERVAL_MIN, CONFIDENCE, SpreadKind};
 
 /// How two cells compare.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,9 +26,11 @@ pub struct Comparison {
 }
 
 /// What a comparison allows to say.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Conclusion {
     /// Nothing: there is no interval.
+    #[default]
     NotClaimed,
     /// The interval holds 1.
     NoDifferenceShown,
@@ -37,14 +41,9 @@ pub enum Conclusion {
 }
 
 impl Conclusion {
-    /// As figures for programs have it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Conclusion::NotClaimed => "not-claimed",
-            Conclusion::NoDifferenceShown => "no-difference-shown",
-            Conclusion::Higher => "higher",
-            Conclusion::Lower => "lower",
-        }
+    /// Whether it is that the two differ.
+    pub fn is_difference(self) -> bool {
+        matches!(self, Conclusion::Higher | Conclusion::Lower)
     }
 }
 
@@ -244,8 +243,7 @@ mod tests {
         let wrong = (0..1_000)
             .filter(|_| {
                 let pairs: Vec<(f64, f64)> = (0..8).map(|_| (noisy(), noisy())).collect();
-                let conclusion = compare(&pairs).unwrap().conclusion;
-                matches!(conclusion, Conclusion::Higher | Conclusion::Lower)
+                compare(&pairs).unwrap().conclusion.is_difference()
             })
             .count();
         assert!((25..=75).contains(&wrong), "{wrong} of 1000");

@@ -75,6 +75,7 @@ pub use moderated::{Siblings, TURNED_BLOCKS_MIN, Variance, moderated, of_turns, 
 pub use modes::{TwoModes, two_modes};
 pub use over_seconds::{ratio_over_seconds, share_over_seconds};
 pub use power::{FirstBlocks, POWER, detectable, detectable_by, independent, pooled_deviation};
+pub use prony_record::SpreadKind;
 pub use quantile::{median, quantile, sorted};
 pub use scaling::{
     CURVATURE_MIN, Growth, HALF_WIDTH_MAX, RESOLUTION, SIZES_FACTOR_MIN, SIZES_MIN, Scaling,
@@ -89,7 +90,7 @@ pub use sessions::{SESSION_DEGREES_MIN, SessionComparison, chance, compare_sessi
 pub use settling::{SETTLING_SLICES_MIN, Settling, settling};
 pub use special::{normal_quantile, t_distribution, t_quantile};
 pub use steady::{Freeze, SLICES_MIN, Steadiness, freeze, steadiness};
-pub use summary::{Spread, SpreadKind, Summary, Warning, summarise};
+pub use summary::{Spread, Summary, Warning, summarise};
 pub use tail::{PERIODS_MIN, Tail};
 pub use units::{Bytes, Connections, Exponent, Quantity, Rate, Ratio, Share, Time};
 

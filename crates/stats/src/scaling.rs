@@ -10,9 +10,10 @@
 //!
 //! Not for: telling `n` from `n log n`, whose exponent over any three decades is 1.1 and less.
 
+use crate::SpreadKind;
 use crate::quantile::{median_of_sorted, sorted};
 use crate::special::t_quantile;
-use crate::summary::{Spread, SpreadKind, Warning, warnings};
+use crate::summary::{Spread, Warning, warnings};
 use crate::units::Exponent;
 use crate::{BLOCKS_INTERVAL_MIN, CONFIDENCE};
 

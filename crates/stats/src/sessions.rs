@@ -282,7 +282,7 @@ mod tests {
                 let figures: Vec<f64> = runs.iter().map(|run| run[cell]).collect();
                 let (earlier, later) = figures.split_at(sessions);
                 let seen = compare_sessions(earlier, later, &[], cells).unwrap();
-                matches!(seen.conclusion, Conclusion::Higher | Conclusion::Lower)
+                seen.conclusion.is_difference()
             })
         };
         (0..logs).filter(claimed).count()

@@ -1,5 +1,7 @@
 //! One figure of one cell over its blocks.
 
+use prony_record::SpreadKind;
+
 use crate::modes::{TwoModes, two_modes};
 use crate::quantile::{median_of_sorted, sorted};
 use crate::units::Quantity;
@@ -27,15 +29,6 @@ pub struct Spread<U> {
     pub low: U,
     /// Higher end.
     pub high: U,
-}
-
-/// What the ends of a [`Spread`] are.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum SpreadKind {
-    /// Smallest and largest value seen: says nothing of what would be seen next.
-    Range,
-    /// A confidence interval of [`CONFIDENCE`].
-    Interval,
 }
 
 /// What a reader of a figure must know.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use prony_base::{Nanos, counted};
 use prony_load::{LoadSpec, Objective, Observer, find_max};
-use prony_record::{HighestRate, NEVER, Pace, RateSearch, RateSpread, RateStep, StepOutcome};
+use prony_record::{HighestRate, NEVER, Pace, RateSearch, RateStep, SpreadKind, StepOutcome};
 
 use super::summary::shown;
 use crate::signals::interruption;
@@ -249,7 +249,7 @@ fn outcome(text: &mut String, search: &RateSearch, objective: &Objective) -> std
             rate_per_s,
             low,
             high,
-            spread: RateSpread::Interval,
+            spread: SpreadKind::Interval,
             ..
         }) => writeln!(
             text,
@@ -337,7 +337,7 @@ mod tests {
                 rate_per_s: 2_200.0,
                 low: 2_150.0,
                 high: 2_250.0,
-                spread: RateSpread::Interval,
+                spread: SpreadKind::Interval,
                 at_least: false,
             }),
             interrupted: false,
@@ -379,7 +379,7 @@ Highest rate with p99 < 10ms: 2200 requests/s (95 % interval 2150 to 2250, 6 rou
             "{at_least}"
         );
         let groups = with(HighestRate {
-            spread: RateSpread::Range,
+            spread: SpreadKind::Range,
             ..highest
         });
         assert!(

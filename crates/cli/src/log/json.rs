@@ -39,7 +39,7 @@ fn difference(d: &Difference) -> Value {
         "between_sessions": d.compared.between,
         "degrees": d.compared.degrees,
         "resolution": d.compared.resolution,
-        "conclusion": d.compared.conclusion.word(),
+        "conclusion": d.compared.conclusion,
     })
 }
 

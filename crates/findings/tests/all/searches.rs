@@ -2,7 +2,7 @@
 
 use prony_findings::{Code, Finding, Records, Severity, findings};
 use prony_record::{
-    FindMax, HighestRate, Plan, RateSearch, RateSpread, RateStep, StepOutcome, Trial,
+    FindMax, HighestRate, Plan, RateSearch, RateStep, SpreadKind, StepOutcome, Trial,
 };
 
 use super::rules::{evidence, good, only, plan};
@@ -49,7 +49,7 @@ pub const HIGHEST: HighestRate = HighestRate {
     rate_per_s: 900.0,
     low: 880.0,
     high: 910.0,
-    spread: RateSpread::Interval,
+    spread: SpreadKind::Interval,
     at_least: false,
 };
 

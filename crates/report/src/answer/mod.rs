@@ -20,6 +20,7 @@ use crate::lists::{distinct, push_under};
 use crate::method;
 use crate::metrics::Metric;
 use crate::numbers;
+use crate::ratio::RatioFigure;
 use crate::words::few;
 use crate::{clients, machine, programs, rows, search, servers};
 use ranking::{BASELINE, FOREMOST, Ranked, RankedQuestion, Ranking};
@@ -283,7 +284,7 @@ fn sure(run: &Run, cells: &[CellFigures], is_compared: bool) -> Vec<String> {
     let mut said = vec![format!("Each {} was measured {times}{length}.", noun(plan))];
     let differ = |cell: &CellFigures| {
         let ratio = cell.ratio.as_ref().filter(|_| cell.is_copy);
-        ratio.is_some_and(|of| matches!(of.conclusion, "higher" | "lower"))
+        ratio.is_some_and(RatioFigure::is_difference)
     };
     // Where nothing is ranked beside a baseline, nothing is told of rates.
     let resolutions = claims::resolutions(plan, cells);

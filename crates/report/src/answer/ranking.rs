@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::figures::{CellFigures, Figure};
 use crate::lists::distinct;
 use crate::numbers;
-use crate::ratio::{self, RatioFigure};
+use crate::ratio::{Bound, RatioFigure, Unclaimed};
 
 /// Which of these subjects is ahead?
 pub struct RankedQuestion<'a> {
@@ -311,14 +311,9 @@ impl<'q, 'a> AgainstBaseline<'q, 'a> {
         if self.is_baseline(cell) {
             return Some((1.0, 1.0));
         }
-        let ratio = self
-            .ratio(cell)
-            .filter(|of| of.is_interval() && of.unclaimed.is_empty())?;
-        let (low, high) = match ratio.bound {
-            "at-least" => (ratio.low, f64::INFINITY),
-            "at-most" => (0.0, ratio.high),
-            _ => (ratio.low, ratio.high),
-        };
+        let ratio = self.ratio(cell)?;
+        let (low, high) = ratio.interval()?;
+        let (low, high) = Bound::ends(ratio.bound, low, high);
         Some(match self.question.by.ratio_falls {
             true => (1.0 / high, 1.0 / low),
             false => (low, high),
@@ -345,18 +340,18 @@ impl<'q, 'a> AgainstBaseline<'q, 'a> {
             };
         };
         match of.unclaimed {
-            "" if of.is_interval() => numbers::change_of(of),
-            "" => numbers::change_words(of.ratio, None, ""),
-            ratio::BY_BOUND => "not told: a bound".to_owned(),
-            ratio::BY_COPY => "not told: a copy differs".to_owned(),
-            _ => "not told: disturbed".to_owned(),
+            None if of.is_interval() => numbers::change_of(of),
+            None => numbers::change_words(of.ratio, None, None),
+            Some(Unclaimed::Bound) => "not told: a bound".to_owned(),
+            Some(Unclaimed::Copy) => "not told: a copy differs".to_owned(),
+            Some(Unclaimed::Disturbed) => "not told: disturbed".to_owned(),
         }
     }
 
     fn drawn(&self, cell: &CellFigures) -> Drawn {
         let claimed = self
             .ratio(cell)
-            .filter(|of| self.baseline.is_some() && matches!(of.conclusion, "higher" | "lower"));
+            .filter(|of| self.baseline.is_some() && of.is_difference());
         Drawn {
             cell: cell.cell.clone(),
             figure: (self.question.by.figure)(cell),

@@ -3,7 +3,7 @@
 use prony_findings::measure;
 use prony_record::Role;
 
-use super::metric::{LOWER, Metric};
+use super::metric::{Better, Metric};
 use crate::numbers;
 use crate::table::{MICROS, ON_CPU, Shown};
 
@@ -16,7 +16,7 @@ pub const SUBJECT: Metric = Metric {
     column: "cpu_subject_ns_per_request",
     unit: "ns/request",
     bench: "cpu-ns/req",
-    better: LOWER,
+    better: Better::Lower,
     compared: "CPU a request",
     alone: numbers::time,
     claimed: true,

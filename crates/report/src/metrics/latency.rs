@@ -4,7 +4,7 @@ use prony_findings::{Case, Code};
 use prony_record::{Histogram, LatencyNs, NEVER, Trial};
 use prony_stats::quantile;
 
-use super::metric::{LOWER, Metric};
+use super::metric::{Better, Metric};
 use crate::Run;
 use crate::numbers;
 use crate::table::{Shown, TIME};
@@ -30,7 +30,7 @@ pub const P50: Metric = Metric {
     column: "p50_ns",
     unit: "ns",
     bench: "p50-ns",
-    better: LOWER,
+    better: Better::Lower,
     compared: "p50",
     alone: numbers::time,
     claimed: true,

@@ -3,7 +3,7 @@
 use prony_findings::measure;
 use prony_record::Role;
 
-use super::metric::{LOWER, Metric};
+use super::metric::{Better, Metric};
 use crate::numbers;
 use crate::table::{BYTES, Shown};
 
@@ -14,7 +14,7 @@ pub const PEAK: Metric = Metric {
     column: "memory_peak_bytes",
     unit: "B",
     bench: "peak-B",
-    better: LOWER,
+    better: Better::Lower,
     compared: "memory peak",
     alone: numbers::bytes,
     claimed: true,

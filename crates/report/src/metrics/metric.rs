@@ -10,10 +10,24 @@ use crate::table::Shown;
 /// The key of the metric whose ratio has a place of its own in a cell.
 pub const RATE: &str = "rate";
 
-/// Better is more of it.
-pub const HIGHER: &str = "higher";
-/// Better is less of it.
-pub const LOWER: &str = "lower";
+/// Which way is better.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Better {
+    /// More of it.
+    Higher,
+    /// Less of it.
+    Lower,
+}
+
+impl Better {
+    /// As exports have it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Better::Higher => "higher",
+            Better::Lower => "lower",
+        }
+    }
+}
 
 /// What is measured of a cell.
 #[derive(Clone, Copy)]
@@ -28,8 +42,8 @@ pub struct Metric {
     pub unit: &'static str,
     /// Its unit with its name in it, as benchstat wants it; empty: it is not claimed.
     pub bench: &'static str,
-    /// Which way is better: [`HIGHER`] or [`LOWER`].
-    pub better: &'static str,
+    /// Which way is better.
+    pub better: Better,
     /// What a comparison calls it.
     pub compared: &'static str,
     /// How it is shown by itself, with its unit where no name says it.
@@ -56,9 +70,9 @@ impl Metric {
     /// By how much a ratio to the baseline between these ends is worse, as a part: 0.05 is 5 % worse, a negative one is
     /// better. Both ends, the nearer to better first.
     pub fn worse(self, low: f64, high: f64) -> (f64, f64) {
-        match self.better == HIGHER {
-            true => (1.0 - high, 1.0 - low),
-            false => (low - 1.0, high - 1.0),
+        match self.better {
+            Better::Higher => (1.0 - high, 1.0 - low),
+            Better::Lower => (low - 1.0, high - 1.0),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use prony_findings::measure;
 
-use super::metric::{HIGHER, Metric, RATE as RATE_KEY};
+use super::metric::{Better, Metric, RATE as RATE_KEY};
 use crate::numbers;
 use crate::table::{self, ON_RATE, Shown, Unit};
 
@@ -15,7 +15,7 @@ pub const RATE: Metric = Metric {
     column: "",
     unit: "requests/s",
     bench: "req/s",
-    better: HIGHER,
+    better: Better::Higher,
     compared: "requests/s",
     alone: numbers::rate,
     claimed: true,

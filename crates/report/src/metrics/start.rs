@@ -4,7 +4,7 @@ use prony_findings::{Case, measure};
 use prony_record::Trial;
 use prony_stats::Time;
 
-use super::metric::{LOWER, Metric};
+use super::metric::{Better, Metric};
 use crate::numbers;
 use crate::table::{Shown, TIME};
 
@@ -15,7 +15,7 @@ pub const READY: Metric = Metric {
     column: "ready_ns",
     unit: "ns",
     bench: "ready-ns",
-    better: LOWER,
+    better: Better::Lower,
     compared: "time to ready",
     alone: numbers::time,
     claimed: true,

@@ -6,12 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use prony_findings::{Records, measure};
 use prony_record::{Plan, PlannedSetting};
-use prony_stats::{Growth, scaling};
+use prony_stats::{Growth, SpreadKind, scaling};
 use serde::Serialize;
 
 use super::works::{count, is_timed};
 use crate::Run;
-use crate::figure::kind_name;
 use crate::figures::CellFigures;
 use crate::lists::{distinct, push_under};
 use crate::ratio::RatioFigure;
@@ -90,8 +89,8 @@ pub struct ScalingFigure {
     pub low: f64,
     /// Higher end.
     pub high: f64,
-    /// `range` or `interval`.
-    pub spread: &'static str,
+    /// What the ends are.
+    pub spread: SpreadKind,
     /// Exponent over the smaller half of the sizes.
     pub small_end: f64,
     /// Exponent over the larger half.
@@ -312,7 +311,7 @@ fn scalings(plan: &Plan, records: &Records<'_>, cells: &[&CellFigures]) -> Vec<S
             exponent: seen.exponent.0,
             low: seen.spread.low.0,
             high: seen.spread.high.0,
-            spread: kind_name(seen.spread.kind),
+            spread: seen.spread.kind,
             small_end: seen.small_end.0,
             large_end: seen.large_end.0,
             growth: growth_name(seen.growth),

@@ -10,6 +10,7 @@ use crate::numbers::{self, NOTHING};
 use crate::part::{column, detail, spread_word};
 use crate::table::{Entry, Table};
 use crate::words::paragraph;
+use prony_stats::SpreadKind;
 
 impl<'a> Context<'a> {
     /// The section of a family of sweeps.
@@ -54,7 +55,7 @@ fn exponents<'l>(context: &Context<'_>, figures: &[(usize, &'l ScalingFigure)]) 
     let lines: Vec<Line<'_>> = figures.iter().map(line).collect();
     let spreads = figures
         .iter()
-        .map(|(_, f)| (f.spread == "interval", f.blocks));
+        .map(|(_, f)| (f.spread == SpreadKind::Interval, f.blocks));
     let decimal = |title: &'static str, name: &'static str, of: fn(&ScalingFigure) -> f64| {
         let entry =
             move |(_, at, f): &Line<'_>| Entry::figure(path(*at, name), Some(of(f)), decimals);

@@ -7,6 +7,8 @@
 //! A name is a path in `summary.json` (`latency_ns.p99.low`), or one of the short ones of [`SHORT`]. With a cell, or keys that
 //! leave one, it is looked for there; without, in the whole. Units follow from the names in the file, which end with them.
 
+use crate::ratio::Bound;
+use prony_stats::Conclusion;
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
@@ -311,19 +313,15 @@ fn shown(value: &Value, path: &str, query: &Query, bound: &str) -> Result<String
     };
     let ends = value["low"].as_f64().zip(value["high"].as_f64());
     let is_ratio = value["ratio"].is_number();
-    let said = value["bound"].as_str().unwrap_or_default();
+    let own = serde_json::from_value::<Bound>(value["bound"].clone()).ok();
     let unit = match is_ratio {
         true => FigureUnit::Ratio,
         false => query.unit.unwrap_or_else(|| unit_of(path)),
     };
-    let bound = match said {
-        "at-least" => "at least ",
-        "at-most" => "at most ",
-        _ => bound,
-    };
-    let unclaimed = match value["conclusion"].as_str() {
-        Some("higher" | "lower") => "",
-        Some("no-difference-shown") => ", no difference shown",
+    let bound = own.map_or(bound, |own| Bound::words(Some(own)));
+    let unclaimed = match serde_json::from_value(value["conclusion"].clone()) {
+        Ok(Conclusion::Higher | Conclusion::Lower) => "",
+        Ok(Conclusion::NoDifferenceShown) => ", no difference shown",
         _ if is_ratio => ", not claimed",
         _ => "",
     };
@@ -341,7 +339,7 @@ fn shown(value: &Value, path: &str, query: &Query, bound: &str) -> Result<String
         }
         ("claim", Some(ends)) if is_ratio => {
             let blocks = value["blocks"].as_u64().unwrap_or(0);
-            let words = numbers::change_words(middle, (blocks > 1).then_some(ends), said);
+            let words = numbers::change_words(middle, (blocks > 1).then_some(ends), own);
             format!("{words}{unclaimed}")
         }
         (form, None) => return other(format!("`as={form}`: it is a single number")),

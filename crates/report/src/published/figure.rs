@@ -2,15 +2,15 @@
 
 use prony_findings::{Records, Verdict};
 use prony_record::{Cell, CellMetric, Measurand, Named, NotRun};
-use prony_stats::{BLOCKS_INTERVAL_MIN, Ratio};
-use serde::Serialize;
+use prony_stats::{BLOCKS_INTERVAL_MIN, Ratio, SpreadKind};
+use serde::{Serialize, Serializer};
 
 use super::values;
 use crate::Run;
 use crate::figures::{CellFigures, Figure};
 use crate::metrics::Metric;
 use crate::programs::across::Across;
-use crate::ratio::{self, BY_BOUND, BY_COPY, BY_OTHERS, RatioFigure};
+use crate::ratio::{self, Bound, RatioFigure, Unclaimed};
 
 /// Why there is no figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -43,16 +43,17 @@ pub struct Answer {
     pub low: Option<f64>,
     /// Higher end.
     pub high: Option<f64>,
-    /// `range`, `interval`, or `count`: one figure over all blocks.
-    pub spread: &'static str,
+    /// What the ends are; `None`, written `count`: it is one figure over all blocks.
+    #[serde(serialize_with = "spread_or_count")]
+    pub spread: Option<SpreadKind>,
     /// Blocks that it rests on.
     pub blocks: usize,
     /// What of all it handled, where that was not all.
     #[serde(skip)]
     pub(super) handled: Option<(u64, u64)>,
-    /// `at-least` or `at-most`: how it is to be read where a cell is a bound; else empty.
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub bound: &'static str,
+    /// How it is to be read where a cell is a bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Bound>,
     /// Why it settles nothing; empty: it may.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub unsettled: String,
@@ -134,7 +135,7 @@ impl Answer {
                 median: value,
                 low: value,
                 high: value,
-                spread: "count",
+                spread: SpreadKind::Range,
                 blocks,
             })
         };
@@ -142,6 +143,9 @@ impl Answer {
             return Err(Absence::Unusable("it has no such figure".to_owned()));
         };
         self.put(figure);
+        if !self.metric.is_of_blocks() {
+            self.spread = None;
+        }
         let program = own.figures.program.as_ref();
         self.handled = program.and_then(|of| Some((of.handled?, of.count)));
         self.bind([bound(&own, self.metric), None]);
@@ -171,9 +175,9 @@ impl Answer {
     /// Reads a figure as a bound where what it rests on is one: `true` is one from below.
     fn bind(&mut self, sides: [Option<bool>; 2]) {
         match (sides.contains(&Some(true)), sides.contains(&Some(false))) {
-            (true, true) => self.unsettled = BY_BOUND.to_owned(),
-            (true, false) => self.bound = "at-least",
-            (false, true) => self.bound = "at-most",
+            (true, true) => self.unsettled = <&str>::from(Unclaimed::Bound).to_owned(),
+            (true, false) => self.bound = Some(Bound::AtLeast),
+            (false, true) => self.bound = Some(Bound::AtMost),
             (false, false) => {}
         }
     }
@@ -205,7 +209,7 @@ impl Answer {
 
     fn put(&mut self, of: Figure) {
         (self.value, self.low, self.high) = (Some(of.median), Some(of.low), Some(of.high));
-        (self.spread, self.blocks) = (of.spread, of.blocks);
+        (self.spread, self.blocks) = (Some(of.spread), of.blocks);
     }
 
     /// Notes why nothing can be said of it, where the run does not allow it.
@@ -218,24 +222,26 @@ impl Answer {
         } else if self.blocks < BLOCKS_INTERVAL_MIN {
             let blocks = prony_base::counted(self.blocks, "block");
             self.unsettled = format!("{blocks}, and an interval needs {BLOCKS_INTERVAL_MIN}");
-        } else if self.spread == "range" {
+        } else if self.spread == Some(SpreadKind::Range) {
             self.unsettled =
                 "the blocks lie in two groups, so that there is no interval".to_owned();
         } else if self.over.is_some() && copy_differs(from.cells, self.metric) {
-            self.unsettled = BY_COPY.to_owned();
+            self.unsettled = <&str>::from(Unclaimed::Copy).to_owned();
         } else if self.ratio.as_ref().is_some_and(|of| of.is_disturbed) {
-            self.unsettled = BY_OTHERS.to_owned();
+            self.unsettled = <&str>::from(Unclaimed::Disturbed).to_owned();
         }
     }
 
     /// The ends between which it lies, open where it is a bound.
     pub fn ends(&self) -> Option<(f64, f64)> {
-        let (low, high) = (self.low?, self.high?);
-        Some(match self.bound {
-            "at-least" => (low, f64::INFINITY),
-            "at-most" => (0.0, high),
-            _ => (low, high),
-        })
+        Some(Bound::ends(self.bound, self.low?, self.high?))
+    }
+}
+
+fn spread_or_count<S: Serializer>(spread: &Option<SpreadKind>, to: S) -> Result<S::Ok, S::Error> {
+    match spread {
+        Some(kind) => kind.serialize(to),
+        None => to.serialize_str("count"),
     }
 }
 
@@ -315,19 +321,17 @@ fn copy_differs(cells: &[CellFigures], metric: CellMetric) -> bool {
     let beside = |key: &str| {
         copies()
             .filter_map(|cell| cell.ratios.get(key))
-            .any(differs)
+            .any(RatioFigure::is_difference)
     };
     match metric {
         CellMetric::Rate | CellMetric::Throughput | CellMetric::Elapsed | CellMetric::Wall => {
-            copies().filter_map(|cell| cell.ratio.as_ref()).any(differs)
+            copies()
+                .filter_map(|cell| cell.ratio.as_ref())
+                .any(RatioFigure::is_difference)
         }
         CellMetric::P50 => beside(Metric::P50.key),
         CellMetric::P99 => beside(Metric::P99.key),
         CellMetric::Cpu => beside(Metric::CPU.key),
         _ => false,
     }
-}
-
-fn differs(ratio: &RatioFigure) -> bool {
-    matches!(ratio.conclusion, "higher" | "lower")
 }

@@ -192,8 +192,8 @@ pub fn outcome(stated: Stated, answer: &Answer) -> (ClaimOutcome, String) {
         return (ClaimOutcome::Undecided, answer.unsettled.clone());
     }
     let what = match answer.spread {
-        "count" => "what was counted",
-        _ => "the interval",
+        None => "what was counted",
+        Some(_) => "the interval",
     };
     let (came_to, place) = match (inside, outside) {
         (true, _) => (ClaimOutcome::Held, "in it"),

@@ -1,24 +1,26 @@
+use crate::ratio::Bound;
 use prony_record::{Dimension, Measurand};
+use prony_stats::SpreadKind;
 use proptest::prelude::*;
 
 use super::*;
 
 /// An answer between two ends, with an interval where `spread` says so.
-fn answer(low: f64, high: f64, spread: &'static str) -> Answer {
+fn answer(low: f64, high: f64, spread: SpreadKind) -> Answer {
     Answer {
         subject: "mine".to_owned(),
         cell: "mine ping c=1".to_owned(),
         value: Some((low * high).sqrt()),
         low: Some(low),
         high: Some(high),
-        spread,
+        spread: Some(spread),
         blocks: 6,
         ..Answer::default()
     }
 }
 
 fn word(stated: Stated, low: f64, high: f64) -> ClaimOutcome {
-    outcome(stated, &answer(low, high, "interval")).0
+    outcome(stated, &answer(low, high, SpreadKind::Interval)).0
 }
 
 const ABOUT_TWO: Stated = Stated::Ratio {
@@ -50,27 +52,27 @@ fn a_claim_holds_where_the_whole_interval_does() {
 
 #[test]
 fn a_bound_is_open_at_one_end() {
-    let mut at_least = answer(1.5, 1.6, "interval");
-    at_least.bound = "at-least";
+    let mut at_least = answer(1.5, 1.6, SpreadKind::Interval);
+    at_least.bound = Some(Bound::AtLeast);
     assert_eq!(outcome(Stated::Higher, &at_least).0, ClaimOutcome::Held);
     assert_eq!(
         outcome(Stated::Lower, &at_least).0,
         ClaimOutcome::Contradicted
     );
     assert_eq!(outcome(ABOUT_TWO, &at_least).0, ClaimOutcome::Undecided);
-    let mut at_most = answer(1.5, 1.6, "interval");
-    at_most.bound = "at-most";
+    let mut at_most = answer(1.5, 1.6, SpreadKind::Interval);
+    at_most.bound = Some(Bound::AtMost);
     assert_eq!(outcome(Stated::Higher, &at_most).0, ClaimOutcome::Undecided);
     assert_eq!(outcome(ABOUT_TWO, &at_most).0, ClaimOutcome::Contradicted);
 }
 
 #[test]
 fn what_settles_nothing_gives_no_word_and_its_reason() {
-    let mut quick = answer(1.5, 1.6, "interval");
+    let mut quick = answer(1.5, 1.6, SpreadKind::Interval);
     quick.unsettled = "a quick run settles nothing".to_owned();
     let wanted = (ClaimOutcome::Undecided, quick.unsettled.clone());
     assert_eq!(outcome(Stated::Higher, &quick), wanted);
-    let mut absent = answer(1.5, 1.6, "interval");
+    let mut absent = answer(1.5, 1.6, SpreadKind::Interval);
     absent.absent = Some(Absence::NotRun("no Drogon".to_owned()));
     let wanted = (ClaimOutcome::NotRun, "no Drogon".to_owned());
     assert_eq!(outcome(Stated::Higher, &absent), wanted);
@@ -92,7 +94,10 @@ fn the_whole_claim_is_of_the_original_and_names_ours() {
         ours: Some(Measurand::default()),
         ..PublishedClaim::default()
     };
-    let (high, low) = (answer(1.5, 1.6, "interval"), answer(0.5, 0.6, "interval"));
+    let (high, low) = (
+        answer(1.5, 1.6, SpreadKind::Interval),
+        answer(0.5, 0.6, SpreadKind::Interval),
+    );
     let came = |claim: &PublishedClaim, original: Option<&Answer>| {
         let (word, because) = conclude(&run, claim, original, Some(&low));
         (word, because)

@@ -1,6 +1,7 @@
 //! Published claims as a section: a sentence that counts them, a table of those that the run could decide, one of absolute
 //! figures beside what is measured here, and one of the others.
 
+use crate::ratio::Bound;
 use prony_record::{CellMetric, Dimension, Stated};
 
 use super::figure::{Absence, Answer};
@@ -153,16 +154,12 @@ fn shown(path: &str, answer: Option<&Answer>) -> Entry {
         None => {}
     }
     let unit = unit(answer);
-    let bound = match answer.bound {
-        "at-least" => "at least ",
-        "at-most" => "at most ",
-        _ => "",
-    };
+    let bound = Bound::words(answer.bound);
     let whose = whose(answer);
     let show = |value: f64| format!("{whose}: {bound}{}", unit.text(value));
     let mut entry = Entry::figure(path.to_owned(), answer.value, show);
     if let (Some(low), Some(high)) = (answer.low, answer.high)
-        && answer.spread != "count"
+        && answer.spread.is_some()
         && answer.blocks > 1
     {
         entry.below = unit.ends(low, high);

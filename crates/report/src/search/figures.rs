@@ -1,7 +1,7 @@
 //! The numbers of searches, each computed once for each cell.
 
 use prony_findings::Case;
-use prony_record::{RateSearch, RateSpread, RateStep, StepOutcome};
+use prony_record::{RateSearch, RateStep, StepOutcome};
 use prony_stats::Rate;
 use serde::Serialize;
 
@@ -100,10 +100,7 @@ pub fn rate(case: &Case<'_>) -> Option<Figure> {
             median: highest.rate_per_s,
             low: highest.low,
             high: highest.high,
-            spread: match highest.spread {
-                RateSpread::Interval => "interval",
-                RateSpread::Range => "range",
-            },
+            spread: highest.spread,
             blocks: 1,
         });
     }
