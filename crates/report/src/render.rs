@@ -239,9 +239,7 @@ fn section(part: &Part, pictures: &[Picture], tables: Vec<Value>, wider: &str) -
 fn ranking((of, chart): (&Ranking, &Picture)) -> Value {
     let compared = markdown(&of.compared);
     let row = |row: &Ranked| {
-        let place = row
-            .place
-            .map_or_else(String::new, |place| place.to_string());
+        let place = row.place.map_or_else(String::new, String::from);
         let texts = [&row.name, &row.value, &row.beside].map(|text| markdown(text));
         let [name, value, beside] = texts;
         [place, name, value, beside]
@@ -250,7 +248,7 @@ fn ranking((of, chart): (&Ranking, &Picture)) -> Value {
     let out = out.map(|of| markdown(&format!("{} ({})", of.name, of.why)));
     context! {
         title => &of.title,
-        chart => link(chart, &of.metric),
+        chart => link(chart, if of.is_named_in_title() { "" } else { &of.metric }),
         table => safe(crate::markdown::filled(["", "", &of.metric, &compared], 0..0, of.rows.iter().map(row))),
         left_out => safe(out.collect::<Vec<_>>().join("; ")),
     }
@@ -275,7 +273,8 @@ fn captioned(table: &Captioned, shown: &Table, is_long: bool) -> Value {
 
 /// A picture as a Markdown link to it.
 fn link(picture: &Picture, heading: &str) -> Value {
-    let alt = markdown(&format!("{}: {heading}", picture.title));
+    let alt = [&*picture.title, heading].join(": ");
+    let alt = markdown(alt.trim_end_matches(": "));
     safe(format!("![{alt}]({})", file_of(picture)))
 }
 

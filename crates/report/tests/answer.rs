@@ -40,8 +40,8 @@ fn rankings(rendered: &Rendered) -> Vec<Shown> {
     let all = summary["answer"]["rankings"].as_array().expect("rankings");
     let row = |row: &Value| {
         let place = row["place"]
-            .as_u64()
-            .map_or_else(String::new, |place| place.to_string());
+            .as_str()
+            .map_or_else(String::new, str::to_owned);
         [
             place,
             text(&row["name"]),
@@ -77,10 +77,10 @@ fn sentences(rendered: &Rendered) -> Vec<String> {
     parts.map(|sentence| text(&sentence)).collect()
 }
 
-/// The fields of a line of the terminal: two spaces or more part them, and the first four columns are the place's.
+/// The fields of a line of the terminal: two spaces or more part them, and the first seven columns are the places'.
 fn fields(line: &str) -> Row {
     let chars: Vec<char> = line.chars().collect();
-    let (place, rest) = chars.split_at(chars.len().min(4));
+    let (place, rest) = chars.split_at(chars.len().min(7));
     let whole: String = rest.iter().collect();
     let parts = whole
         .split("  ")
@@ -109,16 +109,16 @@ fn of_terminal(answer: &str) -> Vec<Shown> {
                 let between = if text.is_empty() { "" } else { " " };
                 text.push_str(&format!("{between}{more}"));
             };
-            if let Some(out) = line.strip_prefix("    left out: ") {
+            if let Some(out) = line.strip_prefix("       left out: ") {
                 shown.left_out = out.to_owned();
             } else if !shown.left_out.is_empty() {
                 join(&mut shown.left_out, line.trim());
-            } else if shown.heads[0].is_empty() && line.starts_with("     ") {
+            } else if shown.heads[0].is_empty() && line.starts_with("        ") {
                 shown.heads = [first, second];
             } else if shown.heads[0].is_empty() {
                 join(&mut shown.title, &first);
                 shown.heads = [second, third];
-            } else if line.starts_with("    and ") && line.ends_with(" more") {
+            } else if line.starts_with("       and ") && line.ends_with(" more") {
             } else if second.is_empty() {
                 // Of a long name the rest.
                 let row = shown.rows.last_mut().expect("a row before it");

@@ -129,7 +129,7 @@ fn a_checksum_that_differs_makes_a_cell_invalid_and_no_sentence_compares_it() {
     let rendered = render(&run);
     let mut rankings = rendered.answer_txt.split("\n\n");
     let coroutine = rankings
-        .find(|of| of.starts_with("    coroutine, n"))
+        .find(|of| of.starts_with("       coroutine, n"))
         .expect("its ranking");
     assert!(coroutine.contains("asyncio"), "{coroutine}");
     assert!(coroutine.contains("left out: rust/tokio ("), "{coroutine}");

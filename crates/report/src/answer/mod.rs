@@ -175,7 +175,10 @@ fn all_leads(rankings: &[Ranking], more: &[Ranking]) -> Vec<String> {
 fn lead(of: &Ranking) -> String {
     let first: Vec<&Ranked> = of.first().collect();
     let title = &of.title;
-    let next = of.rows.iter().find(|row| row.place > Some(1));
+    let next = of
+        .rows
+        .iter()
+        .find(|row| row.place.is_some() && !row.is_first());
     match (&first[..], next) {
         _ if of.is_of_costs => farthest(of),
         ([], _) => unranked(of),
@@ -226,10 +229,15 @@ fn farthest(of: &Ranking) -> String {
 fn unranked(of: &Ranking) -> String {
     let title = &of.title;
     match of.rows.first() {
-        Some(first) => format!(
-            "{title}: {} stands first with {} {}; no order is claimed.",
-            first.name, first.value, of.metric
-        ),
+        Some(first) => {
+            let value = &first.value;
+            let figure = match of.is_named_in_title() {
+                true => value.clone(),
+                false => format!("{value} {}", of.metric),
+            };
+            let name = &first.name;
+            format!("{title}: no order is claimed; {name} has the best figure, {figure}.")
+        }
         None => format!("{title}: no figure can be used."),
     }
 }

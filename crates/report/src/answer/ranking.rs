@@ -1,9 +1,12 @@
 //! The subjects of one question in their order, as far as it is told.
 //!
-//! A place is one more than are shown to be ahead: one is ahead of another where their intervals beside the baseline, which hold together, do
-//! not meet. So who is alone in the first place is ahead of all others that have one. What is a bound has no end on that side.
+//! One is ahead of another where their intervals beside the baseline, which hold together, do not meet. A subject stands behind as many as are shown
+//! to be ahead of it, and before as many as are shown to be behind: between these lie its places, `2–4`, or the only one. What is a bound has no end
+//! on that side.
 //!
 //! Not for: which questions there are, which each kind of work says; sentences.
+
+use std::fmt;
 
 use prony_findings::{Code, Verdict};
 use serde::Serialize;
@@ -93,11 +96,31 @@ impl PartialEq for HowShown {
     }
 }
 
+/// The first place that a subject may have, from 1 on, and the last.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(into = "String")]
+pub struct PlaceRange(pub usize, pub usize);
+
+impl From<PlaceRange> for String {
+    fn from(of: PlaceRange) -> String {
+        of.to_string()
+    }
+}
+
+impl fmt::Display for PlaceRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PlaceRange(first, last) if first == last => write!(f, "{first}"),
+            PlaceRange(first, last) => write!(f, "{first}–{last}"),
+        }
+    }
+}
+
 /// A subject in its place.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Ranked {
-    /// From 1 on; those that are not told apart have the same. `None`: nothing is ranked.
-    pub place: Option<usize>,
+    /// Where it stands; `None`: nothing is ranked.
+    pub place: Option<PlaceRange>,
     /// Its name.
     pub name: String,
     /// Its figure, with `≥` or `≤` where that is a bound.
@@ -164,21 +187,16 @@ impl Ranking {
             (false, false) => format!("beside {baseline}"),
         };
         let rows = usable.iter().zip(places);
-        let rows = rows.map(|((name, cell), place)| Ranked {
-            place,
-            name: name.clone(),
-            value: question.by.value(cell),
-            beside: beside.words(cell),
-            drawn: beside.drawn(cell),
+        let rows = rows.map(|((name, cell), place)| {
+            let row = Ranked {
+                place,
+                name: name.clone(),
+                value: question.by.value(cell),
+                beside: beside.words(cell),
+                drawn: beside.drawn(cell),
+            };
+            (beside.ends(cell), row)
         });
-        // Who is shown to be behind stands behind. Who has no place stays where its figure is.
-        let mut before = 1;
-        let rows = rows.map(|row| {
-            before = row.place.unwrap_or(before);
-            (before, row)
-        });
-        let mut rows: Vec<(usize, Ranked)> = rows.collect();
-        rows.sort_by_key(|(at, _)| *at);
         Some(Ranking {
             title: question.title.clone(),
             metric: question.by.heading.to_owned(),
@@ -187,7 +205,7 @@ impl Ranking {
             is_of_costs: question.without.is_some(),
             show: HowShown(question.by.show, question.by.is_binary),
             figure: question.by.path,
-            rows: rows.into_iter().map(|(_, row)| row).collect(),
+            rows: arranged(rows.collect()),
             more: 0,
             left_out: out
                 .iter()
@@ -210,9 +228,21 @@ impl Ranking {
         brief
     }
 
+    /// Whether its title ends with what decides it.
+    pub fn is_named_in_title(&self) -> bool {
+        self.title.ends_with(&self.metric)
+    }
+
     /// Those in the first place.
     pub fn first(&self) -> impl Iterator<Item = &Ranked> {
-        self.rows.iter().filter(|row| row.place == Some(1))
+        self.rows.iter().filter(|row| row.is_first())
+    }
+}
+
+impl Ranked {
+    /// Whether nobody is shown to be ahead of it.
+    pub fn is_first(&self) -> bool {
+        self.place.is_some_and(|PlaceRange(first, _)| first == 1)
     }
 }
 
@@ -320,8 +350,8 @@ impl<'q, 'a> AgainstBaseline<'q, 'a> {
         })
     }
 
-    /// The place of each, the best first; `None` of all where no interval tells any two apart.
-    fn places(&self, subjects: &[&(String, &CellFigures)]) -> Vec<Option<usize>> {
+    /// The places of each, the best first; `None` of all where no interval tells any two apart.
+    fn places(&self, subjects: &[&(String, &CellFigures)]) -> Vec<Option<PlaceRange>> {
         let ends: Vec<Option<(f64, f64)>> = subjects.iter().map(|of| self.ends(of.1)).collect();
         if self.question.without.is_some() || ends.iter().flatten().count() < 2 {
             return vec![None; subjects.len()];
@@ -329,7 +359,7 @@ impl<'q, 'a> AgainstBaseline<'q, 'a> {
         let by = &self.question.by;
         let figures = subjects.iter();
         let figures = figures.map(|(_, cell)| (by.is_bound(cell), by.ends(cell)));
-        first_too(placed(&ends), &figures.collect::<Vec<_>>())
+        placed(&ends, &figures.collect::<Vec<_>>())
     }
 
     fn words(&self, cell: &CellFigures) -> String {
@@ -364,28 +394,42 @@ impl<'q, 'a> AgainstBaseline<'q, 'a> {
 /// The lower and the higher.
 type Ends = (f64, f64);
 
-/// The place of each, the best first, by the ends between which each lies: one more than are shown to be ahead of it; `None` of who has no ends.
-fn placed(ends: &[Option<Ends>]) -> Vec<Option<usize>> {
-    let place = |own: &Option<Ends>| {
-        let (_, high) = (*own)?;
-        let ahead = ends.iter().flatten().filter(|(low, _)| *low > high);
-        Some(1 + ahead.count())
-    };
-    ends.iter().map(place).collect()
+/// Whether the first is shown to be ahead of the second.
+fn is_ahead(first: Option<Ends>, second: Option<Ends>) -> bool {
+    first.zip(second).is_some_and(|(a, b)| a.0 > b.1)
 }
 
-/// The same, with the first place for those of whom nothing is told and who may be as good as who has it: by a figure that is a bound, or whose
-/// ends reach that far. Of them the first are not ahead.
-fn first_too(places: Vec<Option<usize>>, figures: &[(bool, Option<Ends>)]) -> Vec<Option<usize>> {
-    let both = || places.iter().zip(figures);
-    let first = both().filter(|(place, _)| **place == Some(1));
-    let lows = first.filter_map(|(_, (_, ends))| Some((*ends)?.0));
+/// In the order of their figures; but who is shown to be behind another stands behind it.
+fn arranged(mut rows: Vec<(Option<Ends>, Ranked)>) -> Vec<Ranked> {
+    let mut arranged = Vec::with_capacity(rows.len());
+    while !rows.is_empty() {
+        let is_foremost =
+            |own: &(Option<Ends>, Ranked)| !rows.iter().any(|of| is_ahead(of.0, own.0));
+        let next = rows.iter().position(is_foremost).unwrap_or(0);
+        arranged.push(rows.remove(next).1);
+    }
+    arranged
+}
+
+/// The places of each by the ends between which it lies. Who has none has no place, unless it may be as good as those of whom nobody is shown to be
+/// ahead, by a figure that is a bound or whose ends reach that far: it may then stand anywhere.
+fn placed(ends: &[Option<Ends>], figures: &[(bool, Option<Ends>)]) -> Vec<Option<PlaceRange>> {
+    let count = |own: &dyn Fn(Option<Ends>) -> bool| ends.iter().filter(|of| own(**of)).count();
+    let before = |own: Option<Ends>| own.map(|_| 1 + count(&|of| is_ahead(of, own)));
+    let both = || ends.iter().zip(figures);
+    let first = both().filter(|(own, _)| before(**own) == Some(1));
+    let lows = first.filter_map(|(_, (_, figure))| Some((*figure)?.0));
     let best = lows.fold(f64::NEG_INFINITY, f64::max);
-    let place = |(place, (is_bound, ends)): (&Option<usize>, &(bool, Option<Ends>))| {
-        let may_be = *is_bound || ends.is_some_and(|(_, high)| high >= best);
-        place.or(may_be.then_some(1))
+    let first = |(own, (is_bound, figure)): (&Option<Ends>, &(bool, Option<Ends>))| {
+        let may_lead = *is_bound || figure.is_some_and(|(_, high)| high >= best);
+        before(*own).or(may_lead.then_some(1))
     };
-    both().map(place).collect()
+    let first: Vec<Option<usize>> = both().map(first).collect();
+    let all = first.iter().flatten().count();
+    let places = first.into_iter().zip(ends);
+    let places =
+        places.map(|(first, own)| Some(PlaceRange(first?, all - count(&|of| is_ahead(*own, of)))));
+    places.collect()
 }
 
 /// Whether it throws away what it receives, which others look at.
@@ -419,8 +463,15 @@ fn left_out(name: &str, cell: &CellFigures) -> LeftOut {
 mod tests {
     use super::*;
 
+    /// With figures that tell nothing more.
+    fn places(ends: &[Option<Ends>]) -> String {
+        let shown = |place: Option<PlaceRange>| place.map_or("?".to_owned(), String::from);
+        let places = placed(ends, &vec![(false, None); ends.len()]);
+        places.into_iter().map(shown).collect::<Vec<_>>().join(" ")
+    }
+
     #[test]
-    fn a_place_is_one_more_than_are_shown_to_be_ahead() {
+    fn places_are_behind_who_is_shown_to_be_ahead_and_before_who_is_shown_to_be_behind() {
         let told = |low, high| Some((low, high));
         let ends = [
             None,
@@ -430,17 +481,16 @@ mod tests {
             None,
             told(0.04, 0.06),
         ];
-        let places = [None, Some(1), Some(1), Some(3), None, Some(4)];
-        assert_eq!(placed(&ends), places);
+        assert_eq!(places(&ends), "? 1–2 1–2 3 ? 4");
         // Who comes later may be as fast as the first, so that the first does not lead.
         let ends = [told(0.9, 2.0), told(0.5, 0.8), told(0.4, 1.2)];
-        assert_eq!(placed(&ends), [Some(1), Some(2), Some(1)]);
+        assert_eq!(places(&ends), "1–2 2–3 1–3");
         let ends = [told(1.2, f64::INFINITY), told(1.0, 1.0), told(0.0, 0.9)];
-        assert_eq!(placed(&ends), [Some(1), Some(2), Some(3)]);
+        assert_eq!(places(&ends), "1 2 3");
     }
 
     #[test]
-    fn who_may_be_ahead_shares_the_first_place() {
+    fn who_may_be_ahead_may_have_the_first_place() {
         let figure = |is_bound, low, high| (is_bound, Some((low, high)));
         let figures = [
             figure(false, 89.0, 91.0),
@@ -451,8 +501,35 @@ mod tests {
             figure(false, 50.0, 70.0),
             figure(false, 86.0, 87.0),
         ];
-        let places = vec![Some(1), None, None, None, Some(2)];
-        let seen = first_too(places, &figures);
-        assert_eq!(seen, [Some(1), Some(1), Some(1), None, Some(2)]);
+        let ends = [Some((1.0, 1.0)), None, None, None, Some((0.9, 0.95))];
+        let seen = [
+            Some(PlaceRange(1, 3)),
+            Some(PlaceRange(1, 4)),
+            Some(PlaceRange(1, 4)),
+            None,
+            Some(PlaceRange(2, 4)),
+        ];
+        assert_eq!(placed(&ends, &figures), seen);
+    }
+
+    #[test]
+    fn figures_are_in_their_order_but_where_another_is_shown() {
+        let row = |name: &str, ends| {
+            (
+                ends,
+                Ranked {
+                    name: name.to_owned(),
+                    ..Ranked::default()
+                },
+            )
+        };
+        let rows = vec![
+            row("a", Some((0.5, 0.8))),
+            row("b", None),
+            row("c", Some((0.9, 2.0))),
+            row("d", Some((0.6, 1.0))),
+        ];
+        let names: Vec<String> = arranged(rows).into_iter().map(|row| row.name).collect();
+        assert_eq!(names, ["b", "c", "a", "d"]);
     }
 }

@@ -7,6 +7,8 @@ use super::ranking::{Drawn, Ranked, Ranking};
 
 /// Columns.
 const WIDTH: usize = 80;
+/// Columns of the places: `10–12`.
+const PLACES: usize = 5;
 /// Columns of the longest bar.
 const BAR: usize = 12;
 
@@ -63,17 +65,20 @@ fn left_out(of: &Ranking) -> Vec<String> {
     let each = of.left_out.iter();
     let each = each.map(|out| Untrusted(&format!("{} ({})", out.name, out.why)).to_string());
     let all = format!("left out: {}", each.collect::<Vec<_>>().join("; "));
-    let mut lines = wrapped(&all, WIDTH - 4);
+    let mut lines = wrapped(&all, WIDTH - PLACES - 2);
     if lines.len() > LEFT_OUT {
         lines = vec![format!(
             "left out: {}, which the document names",
             of.left_out.len()
         )];
     }
-    lines.iter().map(|line| format!("    {line}")).collect()
+    lines
+        .iter()
+        .map(|line| format!("{:PLACES$}  {line}", ""))
+        .collect()
 }
 
-/// Columns between which two spaces stand: place, name, bar, value, what it is beside the baseline. The title stands over name and bar, or on a
+/// Columns between which two spaces stand: places, name, bar, value, what it is beside the baseline. The title stands over name and bar, or on a
 /// line of its own. A name that has no room goes on in the next line.
 fn lines(of: &Ranking) -> Vec<String> {
     let clean = |text: &str| Untrusted(text).to_string();
@@ -92,9 +97,9 @@ fn lines(of: &Ranking) -> Vec<String> {
         widest(|row| &row.value),
         widest(|row| &row.beside),
     ];
-    // Two for the place, and two between columns.
-    let name = name.min(WIDTH.saturating_sub(2 + 2 + 2 + value + 2 + beside));
-    let left = WIDTH.saturating_sub(2 + 2 + name + 2 + value + 2 + beside + 2);
+    // Two between columns.
+    let name = name.min(WIDTH.saturating_sub(PLACES + 2 + 2 + value + 2 + beside));
+    let left = WIDTH.saturating_sub(PLACES + 2 + name + 2 + value + 2 + beside + 2);
     let bar = if left >= 4 { left.min(BAR) } else { 0 };
     let lengths = || of.rows.iter().filter_map(|row| row.drawn.length());
     let most = lengths().fold(0.0, f64::max);
@@ -107,15 +112,13 @@ fn lines(of: &Ranking) -> Vec<String> {
         }
     };
     let row_lines = |row: &Ranked| {
-        let place = row
-            .place
-            .map_or_else(String::new, |place| place.to_string());
+        let place = row.place.map_or_else(String::new, String::from);
         let mut own = wrapped(&clean(&row.name), name).into_iter();
         let first = own.next().unwrap_or_default();
         let (shown, other) = (clean(&row.value), clean(&row.beside));
         let bar = drawn(row);
-        let line = format!("{place:>2}  {first:<name$}{bar}  {shown:>value$}  {other}");
-        let rest = own.map(|rest| format!("    {rest}"));
+        let line = format!("{place:>PLACES$}  {first:<name$}{bar}  {shown:>value$}  {other}");
+        let rest = own.map(|rest| format!("{:PLACES$}  {rest}", ""));
         let lines = std::iter::once(line.trim_end().to_owned()).chain(rest);
         lines.collect::<Vec<String>>()
     };
@@ -123,18 +126,21 @@ fn lines(of: &Ranking) -> Vec<String> {
     let room = name + bar + if bar > 0 { 2 } else { 0 };
     let mut lines = match title.chars().count() <= room {
         true => {
-            let rest: String = head.chars().skip(4 + title.chars().count()).collect();
-            vec![format!("    {title}{rest}")]
+            let rest: String = head
+                .chars()
+                .skip(PLACES + 2 + title.chars().count())
+                .collect();
+            vec![format!("{:PLACES$}  {title}{rest}", "")]
         }
         false => {
-            let title = wrapped(&title, WIDTH - 4);
-            let title = title.iter().map(|line| format!("    {line}"));
+            let title = wrapped(&title, WIDTH - PLACES - 2);
+            let title = title.iter().map(|line| format!("{:PLACES$}  {line}", ""));
             title.chain([head]).collect()
         }
     };
     lines.extend(of.rows.iter().flat_map(row_lines));
     if of.more > 0 {
-        lines.push(format!("    and {} more", of.more));
+        lines.push(format!("{:PLACES$}  and {} more", "", of.more));
     }
     lines
 }

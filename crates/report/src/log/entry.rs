@@ -271,7 +271,9 @@ impl Entry {
     /// How and where it was measured, and what.
     pub fn conditions(&self) -> Vec<Fact> {
         let prony = pair("Prony", &self.prony);
-        let not_run: Vec<&str> = self.not_run.iter().map(|(what, ..)| &**what).collect();
+        let not_run = self.not_run.iter();
+        let not_run = not_run.map(|(what, why, _)| format!("{what} ({why})"));
+        let not_run: Vec<String> = not_run.collect();
         let not_run = pair("subjects not run", &not_run.join(", "));
         let (first, last) = (&[prony][..], &[not_run][..]);
         [first, &self.subjects, &self.settings, &self.machine, last].concat()

@@ -12,7 +12,7 @@ use crate::part::{column, median};
 use crate::table::{COUNT, Entry, Shown, TIME, Table};
 use crate::words::paragraph;
 
-/// Missed deadlines that a document lists one by one; `summary.json` has all that programs named.
+/// Missed deadlines that a document lists one by one, as many of each program; `summary.json` has all that programs named.
 const MISSED_MAX: usize = 50;
 
 const COLUMNS: [Shown; 9] = [
@@ -86,9 +86,13 @@ impl<'a> Context<'a> {
             let all = cells.iter().zip(&labels);
             all.filter_map(|(cell, label)| Some((label.as_str(), lengths_of(cell)?)))
         };
-        let named =
-            with().flat_map(|(label, of)| of.missed.iter().map(move |run| (label, run, of)));
-        let lines: Vec<Missed<'_>> = named.take(MISSED_MAX).collect();
+        let late = with().filter(|(_, of)| !of.missed.is_empty()).count();
+        let each = MISSED_MAX / late.max(1);
+        let named = with().flat_map(|(label, of)| {
+            let first = of.missed.iter().take(each);
+            first.map(move |run| (label, run, of))
+        });
+        let lines: Vec<Missed<'_>> = named.collect();
         let all = with()
             .map(|(_, of)| of.missed_count)
             .fold(0, u64::saturating_add);
@@ -98,7 +102,10 @@ impl<'a> Context<'a> {
             return (None, said.into_iter().collect());
         }
         let caption = match all > lines.len() as u64 {
-            true => format!("Missed deadlines, the first of {}", numbers::count(all)),
+            true => format!(
+                "Missed deadlines, {} in all, the first of each",
+                numbers::count(all)
+            ),
             false => "Every missed deadline".to_owned(),
         };
         let table = captioned(caption, missed_rows(&lines));
