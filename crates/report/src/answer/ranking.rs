@@ -352,14 +352,18 @@ impl<'q, 'a> AgainstBaseline<'q, 'a> {
 
     /// The places of each, the best first; `None` of all where no interval tells any two apart.
     fn places(&self, subjects: &[&(String, &CellFigures)]) -> Vec<Option<PlaceRange>> {
-        let ends: Vec<Option<(f64, f64)>> = subjects.iter().map(|of| self.ends(of.1)).collect();
-        if self.question.without.is_some() || ends.iter().flatten().count() < 2 {
-            return vec![None; subjects.len()];
-        }
         let by = &self.question.by;
-        let figures = subjects.iter();
-        let figures = figures.map(|(_, cell)| (by.is_bound(cell), by.ends(cell)));
-        placed(&ends, &figures.collect::<Vec<_>>())
+        let standing = |(_, cell): &&(String, &CellFigures)| Standing {
+            ends: self.ends(cell),
+            figure: by.ends(cell),
+            is_bound: by.is_bound(cell),
+        };
+        let all: Vec<Standing> = subjects.iter().map(standing).collect();
+        let told = all.iter().filter(|of| of.ends.is_some()).count();
+        match self.question.without.is_some() || told < 2 {
+            true => vec![None; subjects.len()],
+            false => placed(&all),
+        }
     }
 
     fn words(&self, cell: &CellFigures) -> String {
@@ -411,25 +415,40 @@ fn arranged(mut rows: Vec<(Option<Ends>, Ranked)>) -> Vec<Ranked> {
     arranged
 }
 
-/// The places of each by the ends between which it lies. Who has none has no place, unless it may be as good as those of whom nobody is shown to be
-/// ahead, by a figure that is a bound or whose ends reach that far: it may then stand anywhere.
-fn placed(ends: &[Option<Ends>], figures: &[(bool, Option<Ends>)]) -> Vec<Option<PlaceRange>> {
-    let count = |own: &dyn Fn(Option<Ends>) -> bool| ends.iter().filter(|of| own(**of)).count();
-    let before = |own: Option<Ends>| own.map(|_| 1 + count(&|of| is_ahead(of, own)));
-    let both = || ends.iter().zip(figures);
-    let first = both().filter(|(own, _)| before(**own) == Some(1));
-    let lows = first.filter_map(|(_, (_, figure))| Some((*figure)?.0));
+/// What tells where a subject stands.
+#[derive(Clone, Copy, Default)]
+struct Standing {
+    /// Between which ends it is shown to be beside the baseline.
+    ends: Option<Ends>,
+    /// The ends of its figure.
+    figure: Option<Ends>,
+    /// Whether that is a bound.
+    is_bound: bool,
+}
+
+/// The places of each. Who is not told beside the baseline has none, unless it may be as good as those of whom nobody is shown to be ahead, by a
+/// figure that is a bound or whose ends reach that far: it then stands before those whose figures' ends are all below its own.
+fn placed(all: &[Standing]) -> Vec<Option<PlaceRange>> {
+    let ahead = |own: &Standing| all.iter().filter(|of| is_ahead(of.ends, own.ends)).count();
+    let first = all
+        .iter()
+        .filter(|own| own.ends.is_some() && ahead(own) == 0);
+    let lows = first.filter_map(|own| Some(own.figure?.0));
     let best = lows.fold(f64::NEG_INFINITY, f64::max);
-    let first = |(own, (is_bound, figure)): (&Option<Ends>, &(bool, Option<Ends>))| {
-        let may_lead = *is_bound || figure.is_some_and(|(_, high)| high >= best);
-        before(*own).or(may_lead.then_some(1))
+    let has_place = |own: &&Standing| {
+        let may_lead = own.is_bound || own.figure.is_some_and(|(_, high)| high >= best);
+        own.ends.is_some() || may_lead
     };
-    let first: Vec<Option<usize>> = both().map(first).collect();
-    let all = first.iter().flatten().count();
-    let places = first.into_iter().zip(ends);
-    let places =
-        places.map(|(first, own)| Some(PlaceRange(first?, all - count(&|of| is_ahead(*own, of)))));
-    places.collect()
+    let place = |own: &Standing| {
+        let is_behind = |of: &&Standing| match own.ends {
+            Some(_) => is_ahead(own.ends, of.ends),
+            None => is_ahead(own.figure, of.figure),
+        };
+        let others = all.iter().filter(has_place);
+        let last = others.filter(|of| !is_behind(of)).count();
+        has_place(&own).then_some(PlaceRange(1 + ahead(own), last))
+    };
+    all.iter().map(place).collect()
 }
 
 /// Whether it throws away what it receives, which others look at.
@@ -463,15 +482,21 @@ fn left_out(name: &str, cell: &CellFigures) -> LeftOut {
 mod tests {
     use super::*;
 
-    /// With figures that tell nothing more.
-    fn places(ends: &[Option<Ends>]) -> String {
+    fn places(all: &[Standing]) -> String {
         let shown = |place: Option<PlaceRange>| place.map_or("?".to_owned(), String::from);
-        let places = placed(ends, &vec![(false, None); ends.len()]);
-        places.into_iter().map(shown).collect::<Vec<_>>().join(" ")
+        let places = placed(all).into_iter().map(shown);
+        places.collect::<Vec<_>>().join(" ")
     }
 
     #[test]
     fn places_are_behind_who_is_shown_to_be_ahead_and_before_who_is_shown_to_be_behind() {
+        let of = |ends: &[Option<Ends>]| {
+            let standing = |ends| Standing {
+                ends,
+                ..Standing::default()
+            };
+            places(&ends.iter().copied().map(standing).collect::<Vec<_>>())
+        };
         let told = |low, high| Some((low, high));
         let ends = [
             None,
@@ -481,35 +506,31 @@ mod tests {
             None,
             told(0.04, 0.06),
         ];
-        assert_eq!(places(&ends), "? 1–2 1–2 3 ? 4");
+        assert_eq!(of(&ends), "? 1–2 1–2 3 ? 4");
         // Who comes later may be as fast as the first, so that the first does not lead.
         let ends = [told(0.9, 2.0), told(0.5, 0.8), told(0.4, 1.2)];
-        assert_eq!(places(&ends), "1–2 2–3 1–3");
+        assert_eq!(of(&ends), "1–2 2–3 1–3");
         let ends = [told(1.2, f64::INFINITY), told(1.0, 1.0), told(0.0, 0.9)];
-        assert_eq!(places(&ends), "1 2 3");
+        assert_eq!(of(&ends), "1 2 3");
     }
 
     #[test]
     fn who_may_be_ahead_may_have_the_first_place() {
-        let figure = |is_bound, low, high| (is_bound, Some((low, high)));
-        let figures = [
-            figure(false, 89.0, 91.0),
+        let standing = |ends, is_bound, low, high| Standing {
+            ends,
+            figure: Some((low, high)),
+            is_bound,
+        };
+        let all = [
+            standing(Some((1.0, 1.0)), false, 89.0, 91.0),
             // At least as fast as this.
-            figure(true, 87.0, 88.0),
+            standing(None, true, 87.0, 88.0),
             // Disturbed, and up to as fast as the first.
-            figure(false, 60.0, 90.0),
-            figure(false, 50.0, 70.0),
-            figure(false, 86.0, 87.0),
+            standing(None, false, 60.0, 90.0),
+            standing(None, false, 50.0, 70.0),
+            standing(Some((0.9, 0.95)), false, 80.0, 86.0),
         ];
-        let ends = [Some((1.0, 1.0)), None, None, None, Some((0.9, 0.95))];
-        let seen = [
-            Some(PlaceRange(1, 3)),
-            Some(PlaceRange(1, 4)),
-            Some(PlaceRange(1, 4)),
-            None,
-            Some(PlaceRange(2, 4)),
-        ];
-        assert_eq!(placed(&ends, &figures), seen);
+        assert_eq!(places(&all), "1–3 1–3 1–4 ? 2–4");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use prony_findings::{Records, Verdict};
 use prony_record::{Cell, CellMetric, Measurand, Named, NotRun};
 use prony_stats::{BLOCKS_INTERVAL_MIN, Ratio, SpreadKind};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use super::values;
 use crate::Run;
@@ -20,6 +20,21 @@ pub enum Absence {
     NotRun(String),
     /// It was, and what came out cannot be used.
     Unusable(String),
+}
+
+/// What the ends of an answer are.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AnswerSpread {
+    /// There is no figure.
+    #[default]
+    #[serde(rename = "")]
+    Nothing,
+    /// It is one figure over all blocks.
+    Count,
+    /// It is one of each block.
+    #[serde(untagged)]
+    Of(SpreadKind),
 }
 
 /// A metric of a cell, or its ratio to that of another one.
@@ -43,9 +58,8 @@ pub struct Answer {
     pub low: Option<f64>,
     /// Higher end.
     pub high: Option<f64>,
-    /// What the ends are; `None`, written `count`: it is one figure over all blocks.
-    #[serde(serialize_with = "spread_or_count")]
-    pub spread: Option<SpreadKind>,
+    /// What the ends are.
+    pub spread: AnswerSpread,
     /// Blocks that it rests on.
     pub blocks: usize,
     /// What of all it handled, where that was not all.
@@ -144,7 +158,7 @@ impl Answer {
         };
         self.put(figure);
         if !self.metric.is_of_blocks() {
-            self.spread = None;
+            self.spread = AnswerSpread::Count;
         }
         let program = own.figures.program.as_ref();
         self.handled = program.and_then(|of| Some((of.handled?, of.count)));
@@ -209,7 +223,7 @@ impl Answer {
 
     fn put(&mut self, of: Figure) {
         (self.value, self.low, self.high) = (Some(of.median), Some(of.low), Some(of.high));
-        (self.spread, self.blocks) = (Some(of.spread), of.blocks);
+        (self.spread, self.blocks) = (AnswerSpread::Of(of.spread), of.blocks);
     }
 
     /// Notes why nothing can be said of it, where the run does not allow it.
@@ -222,7 +236,7 @@ impl Answer {
         } else if self.blocks < BLOCKS_INTERVAL_MIN {
             let blocks = prony_base::counted(self.blocks, "block");
             self.unsettled = format!("{blocks}, and an interval needs {BLOCKS_INTERVAL_MIN}");
-        } else if self.spread == Some(SpreadKind::Range) {
+        } else if self.spread == AnswerSpread::Of(SpreadKind::Range) {
             self.unsettled =
                 "the blocks lie in two groups, so that there is no interval".to_owned();
         } else if self.over.is_some() && copy_differs(from.cells, self.metric) {
@@ -235,13 +249,6 @@ impl Answer {
     /// The ends between which it lies, open where it is a bound.
     pub fn ends(&self) -> Option<(f64, f64)> {
         Some(Bound::ends(self.bound, self.low?, self.high?))
-    }
-}
-
-fn spread_or_count<S: Serializer>(spread: &Option<SpreadKind>, to: S) -> Result<S::Ok, S::Error> {
-    match spread {
-        Some(kind) => kind.serialize(to),
-        None => to.serialize_str("count"),
     }
 }
 

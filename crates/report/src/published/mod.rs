@@ -22,7 +22,7 @@ use serde::Serialize;
 use crate::Run;
 use crate::figures::CellFigures;
 use crate::programs::across::Across;
-use figure::{Absence, Answer, Sources};
+use figure::{Absence, Answer, AnswerSpread, Sources};
 pub use words::part;
 
 /// What came of a claim.
@@ -192,8 +192,8 @@ pub fn outcome(stated: Stated, answer: &Answer) -> (ClaimOutcome, String) {
         return (ClaimOutcome::Undecided, answer.unsettled.clone());
     }
     let what = match answer.spread {
-        None => "what was counted",
-        Some(_) => "the interval",
+        AnswerSpread::Count => "what was counted",
+        _ => "the interval",
     };
     let (came_to, place) = match (inside, outside) {
         (true, _) => (ClaimOutcome::Held, "in it"),

@@ -13,7 +13,7 @@ fn answer(low: f64, high: f64, spread: SpreadKind) -> Answer {
         value: Some((low * high).sqrt()),
         low: Some(low),
         high: Some(high),
-        spread: Some(spread),
+        spread: AnswerSpread::Of(spread),
         blocks: 6,
         ..Answer::default()
     }

@@ -4,7 +4,7 @@
 use crate::ratio::Bound;
 use prony_record::{CellMetric, Dimension, Stated};
 
-use super::figure::{Absence, Answer};
+use super::figure::{Absence, Answer, AnswerSpread};
 use super::{ClaimOutcome, Judged};
 use crate::grid::Grid;
 use crate::numbers::{self, FigureUnit, NOTHING};
@@ -159,7 +159,7 @@ fn shown(path: &str, answer: Option<&Answer>) -> Entry {
     let show = |value: f64| format!("{whose}: {bound}{}", unit.text(value));
     let mut entry = Entry::figure(path.to_owned(), answer.value, show);
     if let (Some(low), Some(high)) = (answer.low, answer.high)
-        && answer.spread.is_some()
+        && answer.spread != AnswerSpread::Count
         && answer.blocks > 1
     {
         entry.below = unit.ends(low, high);
