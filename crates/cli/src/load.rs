@@ -22,7 +22,7 @@ mod watch;
 mod way;
 pub mod words;
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, IsTerminal as _};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -54,6 +54,8 @@ const THREADS: u32 = 2;
 
 /// Runs `prony load`.
 pub fn run(words: &LoadWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+    // Each connection takes one; hosts and the lab do the same.
+    prony_program::children::raise_open_files();
     let (mut spec, notes) = resolve(words)?;
     for note in notes {
         writeln!(streams.err, "prony: {note}")?;
@@ -66,6 +68,12 @@ pub fn run(words: &LoadWords, streams: &mut Streams<'_>) -> anyhow::Result<Endin
     }
     if let Some(crowded) = crowded(spec.threads) {
         writeln!(streams.err, "prony: {crowded}")?;
+    }
+    for file in [&words.json, &words.seconds, &words.trace]
+        .into_iter()
+        .flatten()
+    {
+        check_writable(file)?;
     }
     if let Some(objective) = &words.find_max {
         return find_max::run(&spec, objective, words.json.as_deref(), streams);
@@ -141,6 +149,20 @@ fn watched(
     };
     let (outcome, judged, outputs) = ended.map_err(tls::explained)?;
     Ok((outcome, judged, outputs, notes))
+}
+
+/// That a file which is written at the end of a run can be: a run for whose figures there is no room is in vain.
+fn check_writable(file: &Path) -> anyhow::Result<()> {
+    let is_new = !file.exists();
+    if file == Path::new("-") || !is_new && !file.is_file() {
+        return Ok(());
+    }
+    let opened = File::options().append(true).create(true).open(file);
+    opened.with_context(CannotWrite::at(file))?;
+    if is_new {
+        fs::remove_file(file).with_context(CannotWrite::at(file))?;
+    }
+    Ok(())
 }
 
 /// Writes the files that are written at the end of a run. What failed.

@@ -24,6 +24,8 @@ use crate::trace::RequestTimes;
 use crate::window::Window;
 use crate::worker::{Lane, SlotState, Worker};
 
+/// After a window a server to which there was no connection for so long is taken to be gone.
+const GONE: Nanos = Nanos::from_secs(1);
 /// How long requests may still be answered after the user has ended the run.
 const CUT_AFTER: Nanos = Nanos::from_secs(1);
 
@@ -317,13 +319,20 @@ impl Worker {
         next
     }
 
-    /// Gives up where the server is gone: a run of a fixed number of requests would otherwise never end.
+    /// Gives up where the server is gone: a run of a fixed number of requests would otherwise never end, and what waits after a window would be
+    /// waited for in vain.
     fn give_up_if_unreachable(&self, now: Instant) {
         if self.connections_open.get() > 0 {
             self.connected_last.set(now);
         }
-        let is_endless = self.window.borrow().end() == Instant::NEVER;
-        if is_endless && now.since(self.connected_last.get()) >= self.thread_spec.timeout {
+        let end = self.window.borrow().end();
+        let timeout = self.thread_spec.timeout;
+        let patience = match end == Instant::NEVER {
+            true => timeout,
+            false => timeout.min(GONE),
+        };
+        let is_waited_for = end == Instant::NEVER || now >= end;
+        if is_waited_for && now.since(self.connected_last.get()) >= patience {
             self.given_up.set(true);
         }
     }

@@ -36,6 +36,11 @@ const MATTERS_MIN: Nanos = Nanos::from_micros(20);
 /// See [`MATTERS_MIN`].
 const MATTERS_IN: u64 = 33;
 
+/// What it takes to wake a thread, where nothing else keeps it from its core.
+const WAKING: Nanos = Nanos::from_micros(50);
+/// Of so many answers one may have woken a sleeping thread before latencies are told as `at most`.
+const WOKEN_PART_MAX: u64 = 100;
+
 /// One whole answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer {
@@ -276,7 +281,10 @@ impl Recorder {
         }
         self.pick_up_exact += u64::from(times.last_byte.kernel.is_some());
         self.handling.record(times.handling());
-        self.send_bracket.record(times.submitted.width());
+        // Of one that has none it is not known when it left.
+        if times.submitted.width() > Nanos::ZERO {
+            self.send_bracket.record(times.submitted.width());
+        }
     }
 
     /// Closes every slice that ends at or before `now`.
@@ -442,6 +450,8 @@ impl Recorder {
         let pick_up_ns = self.pick_up.summary();
         let matters = MATTERS_MIN.max(Nanos(self.latency.median().0 / MATTERS_IN));
         let is_bound = pick_up_ns.count > self.pick_up_exact;
+        // How long after its answer a thread woke nothing tells.
+        let many_woken = self.woken * WOKEN_PART_MAX > self.woken + pick_up_ns.count;
         GeneratorDelay {
             lateness_ns: self.lateness.summary(),
             slot_wait_ns: self.slot_wait.summary(),
@@ -450,7 +460,7 @@ impl Recorder {
             woken: self.woken,
             handling_ns: self.handling.summary(),
             send_bracket_ns: self.send_bracket.summary(),
-            at_most: is_bound && pick_up_ns.p99 > matters.0,
+            at_most: many_woken && WAKING > matters || is_bound && pick_up_ns.p99 > matters.0,
         }
     }
 
@@ -1036,7 +1046,7 @@ mod tests {
         let woken = with(40_000, None, true);
         assert_eq!(
             (woken.at_most, woken.woken, woken.pick_up_ns.count),
-            (false, 1, 0)
+            (true, 1, 0)
         );
     }
 }

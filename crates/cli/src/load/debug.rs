@@ -107,6 +107,9 @@ fn summed_up(outcome: &LoadResult) -> String {
             let _ = write!(text, ", {count} failed: {kind}");
         }
     }
+    if let Some(rule) = &outcome.report.protocol_failure {
+        let _ = write!(text, " ({rule})");
+    }
     if counts.unexpected_status > 0 {
         let _ = write!(
             text,

@@ -6,13 +6,13 @@ use prony_load::{LoadReport, LoadResult};
 use crate::Ending;
 
 /// How a run ends. Invalid: nothing was answered, not all requests that were asked for were sent, or the
-/// generator did not keep up with the rate. Failed: answers came, and some requests have no right one, unless
+/// server or the generator did not keep up with the rate. Failed: answers came, and some requests have no right one, unless
 /// that is allowed.
 pub fn of(outcome: &LoadResult, allow_failures: bool) -> Ending {
     let report = &outcome.report;
     let short = report
         .arrivals
-        .is_some_and(|arrivals| arrivals.generator_short);
+        .is_some_and(|arrivals| arrivals.generator_short || arrivals.overloaded);
     if outcome.interrupted {
         Ending::Interrupted
     } else if answered(report) + wrong(report) == 0 || report.unsent > 0 || short {
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_overloaded_and_answers_all_is_a_result() {
+    fn a_server_that_is_overloaded_is_no_result_though_it_answers_all() {
         let overloaded = Arrivals {
             overloaded: true,
             waiting_max: 9,
@@ -153,7 +153,7 @@ mod tests {
         };
         assert_eq!(
             ended(|o| o.report.arrivals = Some(overloaded)),
-            Ending::Done
+            Ending::Invalid
         );
     }
 

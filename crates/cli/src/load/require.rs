@@ -14,10 +14,10 @@ use super::watch::JudgedLoad;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Requirements")]
 pub struct JudgedWords {
-    /// Fail (exit code 1) unless this holds: 'p99 < 20ms', 'errors < 0.1%', 'rate > 5k'; several may follow each other. Figures: rate,
+    /// Fail (exit code 1) unless this holds: 'p99 < 20ms', 'errors < 0.1%', 'rate > 5k'; several with commas between, or each by itself. Figures: rate,
     /// bytes (a second), errors (a share), mean, max, percentiles such as p99.9; of a scenario's step with its name before:
     /// 'login p99 < 20ms'
-    #[arg(long, value_name = "REQUIREMENT", value_parser = load_requirement, conflicts_with = "find_max")]
+    #[arg(long, value_name = "REQUIREMENT", value_parser = load_requirement, value_delimiter = ',', conflicts_with = "find_max")]
     pub require: Vec<LoadRequirement>,
     /// End the run early, and fail, as soon as this holds of the run so far: 'errors > 1%'; looked at once a second
     #[arg(long, value_name = "CONDITION", value_parser = requirement, conflicts_with = "find_max")]

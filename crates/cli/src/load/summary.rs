@@ -6,7 +6,7 @@ mod steps;
 use std::fmt::Write as _;
 
 use prony_base::{Nanos, PerSecond, counted};
-use prony_load::{LoadReport, LoadResult, LoadSpec, pace};
+use prony_load::{KEPT_MIN, LoadReport, LoadResult, LoadSpec, pace};
 use prony_record::{LatencyNs, LatencyOrigin, NEVER, RequestOrder};
 
 /// The two lines before a run.
@@ -172,7 +172,11 @@ fn delays(text: &mut String, report: &LoadReport, whole: bool) -> std::fmt::Resu
         return Ok(());
     };
     let exact = delay.pick_up_exact == delay.pick_up_ns.count;
-    let bound = if exact { "" } else { "≤ " };
+    let pick_up = match (delay.pick_up_ns.count, exact) {
+        (0, _) => "not known".to_owned(),
+        (_, true) => shown(delay.pick_up_ns.p99),
+        (_, false) => format!("≤ {}", shown(delay.pick_up_ns.p99)),
+    };
     if !whole {
         let waited = match delay.slot_wait_ns.count {
             0 => String::new(),
@@ -183,9 +187,8 @@ fn delays(text: &mut String, report: &LoadReport, whole: bool) -> std::fmt::Resu
         };
         return writeln!(
             text,
-            "  Delays (99%): sent late {}, {waited}pick-up {bound}{}, handling {}",
+            "  Delays (99%): sent late {}, {waited}pick-up {pick_up}, handling {}",
             shown(delay.lateness_ns.p99),
-            shown(delay.pick_up_ns.p99),
             shown(delay.handling_ns.p99)
         );
     }
@@ -329,6 +332,12 @@ fn open_loop(text: &mut String, report: &LoadReport) -> std::fmt::Result {
             "  INVALID: this generator was at its limit: {completed:.2}/s of {drawn:.2}/s drawn. The server may do more: give \
              it\n  more threads (-t) or processors"
         )?;
+    } else if report.counts.connect_failed.refused > 0 && completed < drawn * KEPT_MIN {
+        writeln!(
+            text,
+            "  UNREACHABLE: the server refused connections ({}): {completed:.2}/s of {drawn:.2}/s drawn were completed",
+            report.counts.connect_failed.refused
+        )?;
     } else if arrivals.overloaded {
         writeln!(
             text,
@@ -388,7 +397,7 @@ fn totals(text: &mut String, report: &LoadReport) -> std::fmt::Result {
     if report.connections_closed_by_server > 0 {
         writeln!(
             text,
-            "  The server closed {} after an answer",
+            "  The server closed {} after an answer, or before the one that followed",
             counted(report.connections_closed_by_server, "connection")
         )?;
     }

@@ -51,7 +51,7 @@ const WITHOUT_COUNT: usize = 14;
      scheduled = sent + still waiting + dropped. A latency above a limit is no failure unless --require says \
      so.\nExit codes: 0 answers came, and none failed; 1 some requests \
      failed, had an unexpected status or were never sent for want of a connection, a --require was missed, \
-     --stop-on ended the run, or --find-max found no rate that keeps its objective; 2 wrong usage; 3 no answer, not all of -n were sent, or the generator could not keep the \
+     --stop-on ended the run, or --find-max found no rate that keeps its objective; 2 wrong usage; 3 no answer, not all of -n were sent, or server or generator could not keep the \
      rate; 130 interrupted."
 )]
 pub struct LoadWords {
