@@ -57,8 +57,6 @@ mod date;
 pub mod encode;
 mod error;
 mod facts;
-#[doc(hidden)]
-pub mod fuzz;
 mod gather;
 mod headers;
 pub mod http2;

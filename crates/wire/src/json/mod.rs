@@ -36,8 +36,6 @@
 //! other messages.
 
 mod error;
-#[doc(hidden)]
-pub mod fuzz;
 mod read;
 mod scan;
 mod value;

@@ -1,6 +1,6 @@
-//! The hook for the fuzz target `json`.
+//! For the fuzz target `json`, whose corpus a test replays.
 
-use super::{Text, from_slice, message, to_vec};
+use prony_wire::json::{Text, from_slice, message, to_vec};
 
 message! {
     #[derive(Debug, PartialEq)]
