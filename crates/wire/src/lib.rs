@@ -51,6 +51,10 @@
 //! - [`Limits`]: the largest head, body, chunk and so on that either accepts.
 #![forbid(unsafe_code)]
 
+// What `json::message!` writes names this crate as its users do.
+#[cfg(test)]
+extern crate self as prony_wire;
+
 mod authority;
 mod body;
 mod date;
@@ -60,6 +64,7 @@ mod facts;
 mod gather;
 mod headers;
 pub mod http2;
+#[cfg(feature = "json")]
 pub mod json;
 mod limits;
 mod method;

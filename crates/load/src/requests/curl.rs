@@ -201,7 +201,7 @@ impl CurlWords {
             }
             "-u" | "--user" => {
                 let text = value()?;
-                let authorization = crate::prepare::basic(&text);
+                let authorization = prony_wire::encode::basic(&text);
                 self.header("Authorization", &authorization);
             }
             "-d" | "--data" | "--data-ascii" | "--data-binary" => {

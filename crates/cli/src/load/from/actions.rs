@@ -2,7 +2,7 @@
 
 use prony_base::Nanos;
 use prony_base::typed::{duration, rate};
-use prony_load::prepare::basic;
+use prony_wire::encode::basic;
 
 use super::translation::{Translation, as_it_is, with_scheme};
 
