@@ -32,12 +32,13 @@
 //! ```
 //!
 //! Fields may be `u64`, `String` and other messages, which are read straight; and `i64`, `f64`, `bool`, and `Option` and
-//! `Vec` of all these, whose messages are `serde_json`'s to read.
+//! `Vec` of all these, whose messages are `serde_json`'s to read. It takes an array of its fields' values for a message
+//! within another, too.
 
 #[doc(hidden)]
 pub use serde;
 use serde::Serialize;
-use serde::de::{DeserializeOwned, Error as _};
+use serde::de::{DeserializeOwned, Error as _, Unexpected};
 
 pub use crate::json_message as message;
 pub use serde_json::Error;
@@ -70,11 +71,19 @@ pub fn from_slice<T: Value>(bytes: &[u8]) -> Result<T, Error> {
 fn other<T: Value>(bytes: &[u8]) -> Result<T, Error> {
     // All of the text, for serde_json passes over the strings of unknown fields.
     let text = std::str::from_utf8(bytes).map_err(Error::custom)?;
+    // Serde would take an array for a struct, too.
+    if T::IS_MESSAGE && text.trim_ascii_start().starts_with('[') {
+        return Err(Error::invalid_type(Unexpected::Seq, &"an object"));
+    }
     serde_json::from_str(text)
 }
 
 /// Something with one text in JSON. [`message!`] implements it for structs.
 pub trait Value: Serialize + DeserializeOwned {
+    /// True for structs.
+    #[doc(hidden)]
+    const IS_MESSAGE: bool = false;
+
     /// Appends the text.
     fn write(&self, out: &mut Vec<u8>) {
         let written = serde_json::to_writer(out, self);
@@ -217,6 +226,8 @@ macro_rules! json_message {
         }
 
         impl $crate::json::Value for $name {
+            const IS_MESSAGE: bool = true;
+
             #[inline]
             fn write(&self, out: &mut Vec<u8>) {
                 out.extend_from_slice(concat!("{\"", stringify!($first), "\":").as_bytes());

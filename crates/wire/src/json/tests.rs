@@ -119,6 +119,7 @@ fn what_is_not_the_message_is_an_error_with_its_place() {
     let error = |text: &[u8]| from_slice::<Inner>(text).unwrap_err().to_string();
     for (text, expected) in [
         (&b""[..], "EOF while parsing a value at line 1 column 0"),
+        (b" [\"a\",1]", "invalid type: sequence, expected an object"),
         (
             b"{\"name\":\"a\",\"count\":1.5}",
             "invalid type: floating point `1.5`, expected u64 at line 1 column 23",
