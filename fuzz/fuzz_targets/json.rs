@@ -1,4 +1,7 @@
 //! Any bytes as a JSON message.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| prony_wire::json::fuzz::json(data));
+#[path = "../../crates/wire/tests/all/hooks/json.rs"]
+mod hooks;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| hooks::json(data));

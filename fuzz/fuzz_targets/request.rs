@@ -1,4 +1,8 @@
 //! Any bytes as requests, cut anywhere.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| prony_wire::fuzz::request(data));
+#[allow(dead_code, reason = "tests and other targets have the rest")]
+#[path = "../../crates/wire/tests/all/hooks/http1.rs"]
+mod hooks;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| hooks::request(data));

@@ -29,7 +29,7 @@ trait Serializer<T> {
 /// Any declared message as JSON.
 struct Json;
 
-impl<T: for<'a> Value<'a>> Serializer<T> for Json {
+impl<T: Value> Serializer<T> for Json {
     fn write(&self, value: &T) -> Vec<u8> {
         json::to_vec(value)
     }

@@ -27,8 +27,8 @@ use prony_record::{
 };
 use serde::Serialize;
 use serde_json::json;
+use tempfile::TempDir;
 
-use crate::cause::CannotWrite;
 use crate::home::Home;
 use crate::lines::wrapped;
 use crate::run::builds::{self, Built};
@@ -273,9 +273,10 @@ impl Bench<'_> {
 
     /// The trials of a plan, in a folder that is gone afterwards. `None`: the user ended it.
     fn trials(&self, plan: &Plan) -> anyhow::Result<Option<Vec<Trial>>> {
-        let dir = Scratch::new()?;
+        let dir =
+            TempDir::with_prefix("prony-check-").context("no temporary folder can be made")?;
         let options = Options {
-            dir: dir.0.clone(),
+            dir: dir.path().to_owned(),
             resume: false,
             prony: self.home.prony.clone(),
             wanted: self.offer.wanted,
@@ -308,25 +309,6 @@ enum Came {
     NotBuilt(NotRun),
     /// It was started.
     Asked(Vec<Asked>),
-}
-
-/// A folder of this process's own, removed in the end.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> anyhow::Result<Scratch> {
-        let number = clock::monotonic().0;
-        let path = env::temp_dir().join(format!("prony-check-{}-{number}", std::process::id()));
-        fs::create_dir(&path).with_context(CannotWrite::at(&path))?;
-        Ok(Scratch(path))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What cannot be removed lies in the system's folder for such things.
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 /// What each trial shows.

@@ -19,6 +19,7 @@ use anyhow::{Context as _, anyhow};
 use prony_base::counted;
 use prony_lab::build::Failed;
 use prony_lab::build::shelf::{Held, Shelf};
+use prony_lab::sums::HexOf;
 use sha2::{Digest as _, Sha256};
 use tar::Archive;
 
@@ -181,9 +182,7 @@ fn shelf(cache: &Path) -> anyhow::Result<Shelf<'static>> {
 
 /// The name of this program's copy.
 fn name() -> String {
-    let digest = Sha256::digest(ARCHIVE);
-    let hex = digest.iter().map(|byte| format!("{byte:02x}"));
-    hex.collect::<String>()[..NAME_CHARS].to_owned()
+    format!("{:x}", HexOf(&Sha256::digest(ARCHIVE)))[..NAME_CHARS].to_owned()
 }
 
 fn is_name(stem: &str) -> bool {

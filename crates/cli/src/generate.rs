@@ -62,7 +62,7 @@ fn look_for(
     asked: &FindMax,
     spec: &LoadSpec,
     closed: &LoadResult,
-    interrupted: Arc<AtomicBool>,
+    mut interrupted: Arc<AtomicBool>,
 ) -> anyhow::Result<RateSearch> {
     let objective: Objective = asked
         .objective
@@ -72,25 +72,14 @@ fn look_for(
         duration_ns: asked.step_ns,
         ..spec.clone()
     };
-    let mut quiet = Quiet { interrupted };
     let search = find_max_after(
         &closed.report,
         &step,
         &objective,
-        &mut quiet,
+        &mut interrupted,
         &mut |_, _| {},
     );
     search.context("the search for the highest rate could not continue")
-}
-
-struct Quiet {
-    interrupted: Arc<AtomicBool>,
-}
-
-impl Observer for Quiet {
-    fn progress(&mut self, _completed: u64, _failed: u64) -> bool {
-        !self.interrupted.load(Relaxed)
-    }
 }
 
 fn print(out: &mut dyn Write, event: &GeneratorEvent) -> io::Result<()> {

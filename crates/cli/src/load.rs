@@ -23,14 +23,13 @@ mod way;
 pub mod words;
 
 use std::fs::{self, File};
-use std::io::{self, IsTerminal as _};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use anyhow::{Context as _, bail};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use prony_base::{Instant, Nanos, clock, counted};
 use prony_load::prepare::LoadUrl;
 use prony_load::{LoadResult, LoadSpec, Observer};
@@ -352,12 +351,7 @@ struct LiveLine {
 
 impl LiveLine {
     fn new(duration_ns: u64, interrupted: Arc<AtomicBool>) -> anyhow::Result<LiveLine> {
-        let shown = if io::stderr().is_terminal() {
-            ProgressDrawTarget::stderr()
-        } else {
-            ProgressDrawTarget::hidden()
-        };
-        let bar = ProgressBar::with_draw_target(Some(duration_ns / 1_000_000), shown);
+        let bar = ProgressBar::new(duration_ns / 1_000_000);
         bar.set_style(ProgressStyle::with_template("  {msg}")?);
         bar.set_message("connecting");
         Ok(LiveLine {

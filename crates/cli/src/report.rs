@@ -23,6 +23,7 @@ use prony_report::{Export, Plot, Rendered, Run};
 use crate::bundle::{self, pack::RUN};
 use crate::cause::CannotWrite;
 use crate::home::Home;
+use crate::run::code;
 use crate::terminal::colour;
 use crate::{Ending, Streams};
 use words::{ExportWord, Picture, ReportWords};
@@ -221,10 +222,7 @@ fn beside(
     }
     let mut sums = format!("# {}\n", renderer());
     for (name, text) in &files {
-        sums.push_str(&format!(
-            "{}  {name}\n",
-            bundle::pack::digest(text.as_bytes())
-        ));
+        sums.push_str(&format!("{}  {name}\n", code::digest(text.as_bytes())));
         let is_picture = name.starts_with(layout::PICTURES) && pictures.is_dir();
         let is_text = is_first && [layout::DOCUMENT, layout::APPENDIX].contains(&&**name);
         if is_picture || is_text || given.join(name).exists() {

@@ -4,7 +4,7 @@
 //! read ──> plan ──> build ──> settle ──> trials ──> document
 //! ```
 
-mod again;
+pub mod again;
 pub mod builds;
 pub mod code;
 mod folder;

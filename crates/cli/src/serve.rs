@@ -126,12 +126,7 @@ pub fn run(options: &ServeOptions, streams: &mut Streams<'_>) -> anyhow::Result<
             .await?;
         Ok::<_, anyhow::Error>(loops.workers)
     });
-    for worker in served.map_err(explain)?? {
-        let ended = worker
-            .join()
-            .map_err(|_| anyhow!("a thread of the server panicked"))?;
-        ended.map_err(explain)?;
-    }
+    join(served.map_err(explain)??)?;
     Ok(Ending::Done)
 }
 
@@ -314,10 +309,8 @@ struct Loops {
     /// Of each loop: where its connections go, and what it counts (not known
     /// yet for the first).
     targets: Vec<(Sender<Accepted>, Option<Arc<Counters>>)>,
-    workers: Vec<Worker>,
+    workers: Vec<LoopThread>,
 }
-
-type Worker = JoinHandle<Result<(), prony_engine::Error>>;
 
 impl Loops {
     /// Starts a thread for each loop but the first, and waits until they run.
@@ -346,7 +339,16 @@ impl Loops {
                 loops.first = Some(server_loop);
                 loops.targets.push((sender, None));
             } else {
-                let (worker, counters) = start_thread(setting.config.clone(), server_loop)?;
+                let serve = |handle: Handle, report: mpsc::Sender<_>| async move {
+                    let (server, source) = server_loop.start(&handle);
+                    // The first thread waits for this.
+                    let _ = report.send(Arc::clone(server.counters()));
+                    if let Some(source) = source {
+                        server.run(source, std::future::pending()).await;
+                    }
+                    Ok(())
+                };
+                let (worker, counters) = start_thread(&setting.config, serve)?;
                 loops.workers.push(worker);
                 loops.targets.push((sender, Some(counters)));
             }
@@ -355,32 +357,41 @@ impl Loops {
     }
 }
 
-fn start_thread(
-    config: Config,
-    server_loop: ServerLoop,
-) -> anyhow::Result<(Worker, Arc<Counters>)> {
+/// A thread with a loop of a server.
+type LoopThread = JoinHandle<anyhow::Result<()>>;
+
+/// Starts a thread for a loop, on which `serve` tells once it serves what it counts, and waits for that.
+fn start_thread<F>(
+    config: &Config,
+    serve: impl FnOnce(Handle, mpsc::Sender<Arc<Counters>>) -> F + Send + 'static,
+) -> anyhow::Result<(LoopThread, Arc<Counters>)>
+where
+    F: Future<Output = anyhow::Result<()>>,
+{
     let (report, reported) = mpsc::channel();
-    let work = move || {
-        prony_engine::run(&config, |handle| async move {
-            let (server, source) = server_loop.start(&handle);
-            // The first thread waits for this.
-            let _ = report.send(Arc::clone(server.counters()));
-            if let Some(source) = source {
-                server.run(source, std::future::pending()).await;
-            }
-        })
-    };
-    let worker = thread::Builder::new()
+    let config = config.clone();
+    let work =
+        move || prony_engine::run(&config, |handle| serve(handle, report)).map_err(explain)?;
+    let thread = thread::Builder::new()
         .name("prony-serve".to_owned())
         .spawn(work);
-    let worker = worker.context("cannot start a thread")?;
+    let thread = thread.context("cannot start a thread")?;
     match reported.recv() {
-        Ok(counters) => Ok((worker, counters)),
-        Err(_) => match worker.join() {
-            Ok(Err(error)) => Err(explain(error)),
+        Ok(counters) => Ok((thread, counters)),
+        Err(_) => match thread.join() {
+            Ok(Err(error)) => Err(error),
             _ => bail!("a thread of the server ended before it served"),
         },
     }
+}
+
+/// Waits for the loops of other threads.
+fn join(threads: Vec<LoopThread>) -> anyhow::Result<()> {
+    for thread in threads {
+        let ended = thread.join();
+        ended.map_err(|_| anyhow!("a thread of the server panicked"))??;
+    }
+    Ok(())
 }
 
 /// A pipe that SIGTERM and SIGINT write to; a second signal ends the process.

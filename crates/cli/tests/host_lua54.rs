@@ -43,12 +43,11 @@ fn refused(mut command: Command, folder: &Folder, words: &[&str]) -> (Option<i32
 }
 
 #[test]
-fn an_application_that_luajit_cannot_read_is_served_by_lua_54_which_is_said() {
+fn an_application_that_asks_for_lua_54_is_served_by_it_which_is_said() {
     let folder = with_app(NEWER);
+    folder.write("config.toml", "title = \"x\"\n[host]\nlua = \"5.4\"\n");
     let mut host = Host::start_with_lua54(&folder.0, &["--workers", "2"]);
-    let said = host.says("prony: with Lua 5.4");
-    let reason = "app.lua:3 has `//`, which LuaJIT has not; --lua jit prevents it)";
-    assert!(said.contains(reason), "{said}");
+    assert!(host.says("with Lua 5.4").ends_with("config.toml:3)\n"));
     assert_eq!(host.get("/").text(), "Lua 5.4 3");
     // Its workers are renewed and stopped as others are.
     host.signal(Signal::HUP);
@@ -59,15 +58,21 @@ fn an_application_that_luajit_cannot_read_is_served_by_lua_54_which_is_said() {
 }
 
 #[test]
-fn what_was_typed_goes_before_the_configuration_and_that_before_the_text() {
+fn what_was_typed_goes_before_the_configuration_and_without_either_it_is_luajit() {
     let folder = with_app(NEWER);
     let jit = |folder: &Folder, words: &[&str]| refused(prony(&[]), folder, words);
-    let (code, said) = jit(&folder, &["--lua", "jit"]);
-    assert_eq!(code, Some(2), "{said}");
-    assert!(
-        said.contains("app.lua:3: unexpected symbol near '/'"),
-        "{said}"
-    );
+    for words in [&[][..], &["--workers", "0"], &["--lua", "jit"]] {
+        let (code, said) = jit(&folder, words);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(
+            said.contains("app.lua:3: unexpected symbol near '/'"),
+            "{said}"
+        );
+        assert!(
+            said.contains("prony: if it is for Lua 5.4: --lua 5.4\n"),
+            "{said}"
+        );
+    }
     folder.write("config.toml", "[host]\nlua = \"jit\"\n");
     let (code, said) = jit(&folder, &[]);
     assert_eq!(code, Some(2), "{said}");
@@ -80,10 +85,6 @@ fn what_was_typed_goes_before_the_configuration_and_that_before_the_text() {
 
     let folder = with_app(ANY);
     assert_eq!(Host::start(&folder.0, &[]).get("/").text(), "Lua 5.1");
-    folder.write("config.toml", "title = \"x\"\n[host]\nlua = \"5.4\"\n");
-    let host = Host::start_with_lua54(&folder.0, &[]);
-    assert!(host.says("with Lua 5.4").ends_with("config.toml:3)\n"));
-    assert_eq!(host.get("/").text(), "Lua 5.4");
     folder.write("config.toml", "[host]\nlua = \"5.3\"\n");
     let (code, said) = jit(&folder, &[]);
     assert_eq!(code, Some(2));
@@ -96,7 +97,7 @@ fn what_was_typed_goes_before_the_configuration_and_that_before_the_text() {
 #[test]
 fn a_host_without_workers_is_the_other_program_itself() {
     let folder = with_app(NEWER);
-    let mut host = Host::start_with_lua54(&folder.0, &["--workers", "0"]);
+    let mut host = Host::start_with_lua54(&folder.0, &["--lua", "5.4", "--workers", "0"]);
     assert_eq!(host.get("/").text(), "Lua 5.4 3");
     host.signal(Signal::TERM);
     assert!(host.ends().success());
@@ -108,7 +109,7 @@ fn where_the_program_is_missing_or_another_the_command_that_builds_it_is_said() 
     let build = "cargo build --locked --manifest-path lua54/Cargo.toml --target-dir ";
     let mut without = prony(&[]);
     without.env("PRONY_LUA54", folder.0.join("prony-lua54"));
-    let (code, said) = refused(without, &folder, &[]);
+    let (code, said) = refused(without, &folder, &["--lua", "5.4"]);
     assert_eq!(code, Some(2), "{said}");
     assert!(
         said.contains("which is missing; in Prony's sources, `"),
@@ -117,7 +118,7 @@ fn where_the_program_is_missing_or_another_the_command_that_builds_it_is_said() 
     assert!(said.contains(build), "{said}");
     let mut other = prony(&[]);
     other.env("PRONY_LUA54", "/bin/echo");
-    let (code, said) = refused(other, &folder, &[]);
+    let (code, said) = refused(other, &folder, &["--lua", "5.4"]);
     assert_eq!(code, Some(2), "{said}");
     assert!(
         said.contains("/bin/echo is") && said.contains(build),
@@ -150,12 +151,16 @@ fn the_launcher_is_asked_for_the_program_where_it_is_known() {
         format!("#!/bin/sh\ncase \"$*\" in __build-lua54) echo {program} ;; {others} esac\n");
     let mut command = launcher(&builds);
     let file = folder.write("some.lua", "print(7 // 2)");
-    let output = command.arg("lua").arg(file).output().expect("it starts");
+    let output = command
+        .args(["lua", "--lua", "5.4"])
+        .arg(file)
+        .output()
+        .expect("it starts");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "3\n");
     let fails = launcher(&format!(
         "#!/bin/sh\ncase \"$*\" in {others} *) echo 'no compiler' >&2; exit 2 ;; esac\n"
     ));
-    let (code, said) = refused(fails, &folder, &[]);
+    let (code, said) = refused(fails, &folder, &["--lua", "5.4"]);
     assert_eq!(code, Some(2), "{said}");
     assert!(
         said.contains("no compiler\nprony: prony-lua54 could not be built: see above"),
@@ -164,9 +169,9 @@ fn the_launcher_is_asked_for_the_program_where_it_is_known() {
 }
 
 #[test]
-fn an_application_that_lua_54_cannot_load_either_says_where() {
+fn an_application_that_lua_54_cannot_load_says_where() {
     let folder = with_app("return 7 // 2 +");
-    let (code, said) = refused(prony_with_lua54(&[]), &folder, &[]);
+    let (code, said) = refused(prony_with_lua54(&[]), &folder, &["--lua", "5.4"]);
     assert_eq!(code, Some(2), "{said}");
     assert!(
         said.contains("app.lua:1: unexpected symbol near <eof>"),
@@ -199,7 +204,7 @@ int luaopen_arithmetic(lua_State *state) {
 "#;
 
 #[test]
-fn a_module_in_c_for_lua_54_is_found_out_and_loads() {
+fn a_module_in_c_for_lua_54_loads() {
     let folder = with_app(
         "local arithmetic = require('arithmetic')
 return { app = function(environ, start_response)
@@ -218,17 +223,18 @@ end }
     if !compiled.is_ok_and(|status| status.success()) {
         return prony_testkit::skip("there is no C compiler");
     }
-    let host = Host::start_with_lua54(&folder.0, &[]);
-    let said = host.says("with Lua 5.4");
+    let (code, said) = refused(prony(&[]), &folder, &[]);
+    assert_eq!(code, Some(2), "{said}");
     assert!(
-        said.contains("arithmetic.so calls luaL_checkversion_, which LuaJIT has not"),
+        said.contains("prony: if it is for Lua 5.4: --lua 5.4\n"),
         "{said}"
     );
+    let host = Host::start_with_lua54(&folder.0, &["--lua", "5.4"]);
     assert_eq!(host.get("/").text(), "18014398509481982");
 }
 
 #[test]
-fn prony_lua_runs_a_file_by_the_lua_that_it_needs() {
+fn prony_lua_runs_a_file_by_the_lua_that_is_asked_for() {
     let folder = Folder::new();
     let file = folder.write("some.lua", "print(_VERSION, #arg, 7 // 2, ...)\n");
     let run = |words: &[&str]| {
@@ -237,8 +243,9 @@ fn prony_lua_runs_a_file_by_the_lua_that_it_needs() {
         let Output { status, stdout, .. } = command.output().expect("prony starts");
         (status.code(), String::from_utf8_lossy(&stdout).into_owned())
     };
-    assert_eq!(run(&[]), (Some(0), "Lua 5.4\t2\t3\ta\t--b\n".to_owned()));
-    assert_eq!(run(&["--lua", "jit"]).0, Some(2));
+    let newer = (Some(0), "Lua 5.4\t2\t3\ta\t--b\n".to_owned());
+    assert_eq!(run(&["--lua", "5.4"]), newer);
+    assert_eq!(run(&[]).0, Some(2));
     folder.write(
         "some.lua",
         "local test = require('prony.test')\ntest('no', function() error('x') end)",

@@ -292,7 +292,8 @@ impl Original {
     }
 
     fn host(&self, app: &str) -> Host {
-        let mut command = prony_with_lua54(&["host", "--static", "tests/data/static"]);
+        let mut command =
+            prony_with_lua54(&["host", "--lua", "5.4", "--static", "tests/data/static"]);
         command
             .current_dir(self.root())
             .args(["--path", "lua", "--path", ".", app, "0"]);

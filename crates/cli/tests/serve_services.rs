@@ -28,9 +28,9 @@ fn it_answers_what_the_application_knows() {
                 (
                     "{\"sequence\":1.5}",
                     400,
-                    "byte 12: expected an unsigned number\n",
+                    "invalid type: floating point `1.5`, expected u64 at line 1 column 15\n",
                 ),
-                ("", 400, "byte 0: the text ends too early\n"),
+                ("", 400, "EOF while parsing a value at line 1 column 0\n"),
             ] {
                 let said = ask(&mut stream, &ping(body), false);
                 assert_eq!(

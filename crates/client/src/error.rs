@@ -109,19 +109,33 @@ impl TimeLimit {
             TimeLimit::Whole => "timeout",
         }
     }
+
+    /// What did not happen in its time.
+    const fn missed(self) -> &'static str {
+        match self {
+            TimeLimit::Connect => "no connection",
+            TimeLimit::FirstByte => "no byte of an answer",
+            TimeLimit::Stall => "nothing moved",
+            TimeLimit::Whole => "not done",
+        }
+    }
 }
 
 /// What went wrong, by name.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Kind {
     /// What was given is no URL that can be fetched.
+    #[error("{0}")]
     BadUrl(String),
     /// The request cannot be sent so.
-    BadRequest(EncodeError),
+    #[error("{0}")]
+    BadRequest(#[source] EncodeError),
     /// The source of the request's body failed.
-    BodySource(io::Error),
+    #[error("the source of the body failed: {0}")]
+    BodySource(#[source] io::Error),
     /// The source of the request's body gave another number of bytes than was announced.
+    #[error("the body was announced with {announced} bytes, its source gave {given}")]
     BodyLength {
         /// Bytes announced.
         announced: u64,
@@ -129,50 +143,72 @@ pub enum Kind {
         given: u64,
     },
     /// More requests wait for a connection than the setting, whose value this is, allows.
+    #[error("as many requests as queue_max allows ({0}) wait already")]
     QueueFull(usize),
     /// The thread that a blocking client runs its loop on is gone.
+    #[error("the client's thread is gone")]
     LoopGone,
     /// The name was not found, or could not be asked for.
-    Resolve(ResolveError),
+    #[error("{0}")]
+    Resolve(#[source] ResolveError),
     /// The connection was refused: no socket listens at that address.
-    Refused(io::Error),
+    #[error("the connection was refused: {0}")]
+    Refused(#[source] io::Error),
     /// The other side broke the connection off.
-    Reset(io::Error),
+    #[error("the connection was broken off: {0}")]
+    Reset(#[source] io::Error),
     /// There is no way to the address.
-    Unreachable(io::Error),
+    #[error("{0}")]
+    Unreachable(#[source] io::Error),
     /// This process or system has no more descriptors.
-    OutOfDescriptors(io::Error),
+    #[error("no descriptor is left: {0}")]
+    OutOfDescriptors(#[source] io::Error),
     /// Any other failure of the system.
-    Io(io::Error),
+    #[error("{0}")]
+    Io(#[source] io::Error),
     /// Every address of the name failed, each for its own reason.
+    #[error("no address answered: {}", each(.0))]
     AllAddresses(Vec<(SocketAddr, io::Error)>),
     /// A time-out passed.
+    #[error("{} in the {length} that {} allows", .0.missed(), .0.name(), length = .1)]
     TimedOut(TimeLimit, Nanos),
     /// The server closed the connection without a byte of an answer.
+    #[error("the server closed the connection without an answer")]
     Closed,
     /// The connection ended within the answer.
+    #[error("the connection ended in the middle of the answer")]
     Truncated,
     /// The answer breaks a rule or a limit of HTTP.
-    Wire(prony_wire::Error),
+    #[error("{0}")]
+    Wire(#[source] prony_wire::Error),
     /// The body has more bytes than this limit on collected bodies.
+    #[error("the body has more bytes than collected_bytes_max allows ({0})")]
     BodyTooLong(u64),
     /// The proxy answered with this status.
+    #[error("the proxy refused with status {0}")]
     ProxyRefused(u16),
     /// The proxy wants credentials, or others (407).
+    #[error("the proxy wants credentials, or others (407)")]
     ProxyCredentials,
     /// The handshake or the session of TLS failed.
-    Tls(TlsError),
+    #[error("{0}")]
+    Tls(#[source] TlsError),
     /// The other side broke a rule of HTTP/2, or ended the stream so.
+    #[error("{0}")]
     Http2(String),
     /// The server says that it did nothing of the request, which can be sent again
     /// (HTTP/2: a refused stream, or a connection that is being closed).
+    #[error("the server did nothing of the request: {0}")]
     NotHandled(String),
     /// An answer redirects to where it cannot be followed.
-    Redirect(RedirectError),
+    #[error("{0}")]
+    Redirect(#[source] RedirectError),
     /// The body's coding is unknown, broken, cut off or too good to be true.
-    Decode(DecodeError),
+    #[error("{0}")]
+    Decode(#[source] DecodeError),
     /// Keeping cookies or a file failed.
-    File(io::Error),
+    #[error("{0}")]
+    File(#[source] io::Error),
 }
 
 impl Kind {
@@ -256,70 +292,12 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Kind::BadUrl(text) | Kind::Http2(text) => f.write_str(text),
-            Kind::NotHandled(why) => {
-                write!(f, "the server did nothing of the request: {why}")
-            }
-            Kind::BadRequest(error) => write!(f, "{error}"),
-            Kind::Tls(error) => write!(f, "{error}"),
-            Kind::BodySource(error) => write!(f, "the source of the body failed: {error}"),
-            Kind::BodyLength { announced, given } => {
-                write!(
-                    f,
-                    "the body was announced with {announced} bytes, its source gave {given}"
-                )
-            }
-            Kind::QueueFull(max) => {
-                write!(
-                    f,
-                    "as many requests as queue_max allows ({max}) wait already"
-                )
-            }
-            Kind::LoopGone => f.write_str("the client's thread is gone"),
-            Kind::Resolve(error) => write!(f, "{error}"),
-            Kind::Redirect(error) => write!(f, "{error}"),
-            Kind::Decode(error) => write!(f, "{error}"),
-            Kind::Io(error) | Kind::Unreachable(error) | Kind::File(error) => {
-                write!(f, "{error}")
-            }
-            Kind::Refused(error) => write!(f, "the connection was refused: {error}"),
-            Kind::Reset(error) => write!(f, "the connection was broken off: {error}"),
-            Kind::OutOfDescriptors(error) => write!(f, "no descriptor is left: {error}"),
-            Kind::AllAddresses(failures) => {
-                f.write_str("no address answered")?;
-                let told = failures.iter();
-                told.into_iter()
-                    .enumerate()
-                    .try_for_each(|(place, (address, error))| {
-                        let before = if place == 0 { ": " } else { "; " };
-                        write!(f, "{before}{address}: {error}")
-                    })
-            }
-            Kind::TimedOut(limit, length) => {
-                let what = match limit {
-                    TimeLimit::Connect => "no connection",
-                    TimeLimit::FirstByte => "no byte of an answer",
-                    TimeLimit::Stall => "nothing moved",
-                    TimeLimit::Whole => "not done",
-                };
-                write!(f, "{what} in the {length} that {} allows", limit.name())
-            }
-            Kind::Closed => f.write_str("the server closed the connection without an answer"),
-            Kind::Truncated => f.write_str("the connection ended in the middle of the answer"),
-            Kind::Wire(error) => write!(f, "{error}"),
-            Kind::BodyTooLong(max) => {
-                write!(
-                    f,
-                    "the body has more bytes than collected_bytes_max allows ({max})"
-                )
-            }
-            Kind::ProxyRefused(status) => write!(f, "the proxy refused with status {status}"),
-            Kind::ProxyCredentials => f.write_str("the proxy wants credentials, or others (407)"),
-        }
-    }
+fn each(failures: &[(SocketAddr, io::Error)]) -> String {
+    let told: Vec<_> = failures
+        .iter()
+        .map(|(address, error)| format!("{address}: {error}"))
+        .collect();
+    told.join("; ")
 }
 
 /// Why a request got no answer.
@@ -448,21 +426,6 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.0.kind {
-            Kind::BadRequest(error) => Some(error),
-            Kind::Resolve(error) => Some(error),
-            Kind::Redirect(error) => Some(error),
-            Kind::Decode(error) => Some(error),
-            Kind::Wire(error) => Some(error),
-            Kind::Tls(error) => Some(error),
-            Kind::BodySource(error)
-            | Kind::Refused(error)
-            | Kind::Reset(error)
-            | Kind::Unreachable(error)
-            | Kind::OutOfDescriptors(error)
-            | Kind::Io(error)
-            | Kind::File(error) => Some(error),
-            _ => None,
-        }
+        self.0.kind.source()
     }
 }

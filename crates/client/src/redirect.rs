@@ -9,8 +9,6 @@
 //! Credentials in headers ([`Hop::keeps`]) never go to another origin, nor from HTTPS to
 //! HTTP. No Referer is sent at all.
 
-use std::fmt;
-
 use prony_wire::Method;
 use url::Url;
 
@@ -273,9 +271,10 @@ pub fn shown(url: &Url) -> String {
 }
 
 /// Why an answer could not be followed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RedirectError {
     /// More hops than the policy makes.
+    #[error("more than {hops_max} redirects in a row: {chain}")]
     TooMany {
         /// The policy's limit.
         hops_max: u32,
@@ -283,21 +282,28 @@ pub enum RedirectError {
         chain: String,
     },
     /// The same request would be made a second time.
+    #[error("redirects in a loop: {chain}")]
     Loop {
         /// All addresses, in order; the last is there twice.
         chain: String,
     },
     /// The answer redirects and does not say where to.
+    #[error("the answer {status} redirects without a Location")]
     NoLocation {
         /// Its status code.
         status: u16,
     },
     /// Its Location is longer than [`LOCATION_BYTES_MAX`].
+    #[error(
+        "a Location of {bytes} bytes, more than location_bytes_max = {}",
+        LOCATION_BYTES_MAX
+    )]
     LocationTooLong {
         /// Its length.
         bytes: usize,
     },
     /// Its Location is no URL.
+    #[error("the Location `{location}` is no URL: {said}")]
     BadLocation {
         /// The first 200 characters of it.
         location: String,
@@ -305,11 +311,13 @@ pub enum RedirectError {
         said: String,
     },
     /// It leads away from HTTP.
+    #[error("redirected to a URL of the scheme {scheme}; only http and https are followed")]
     NotHttp {
         /// Where to.
         scheme: String,
     },
     /// It leads to another host, and the policy stays on the first.
+    #[error("redirected to another host, {to}, which the policy does not follow: {chain}")]
     OtherHost {
         /// Where to.
         to: String,
@@ -317,6 +325,10 @@ pub enum RedirectError {
         chain: String,
     },
     /// The body has to be sent again, and was a stream.
+    #[error(
+        "the answer {status} asks for the body again at {to}, and it was a stream that \
+             cannot be read anew; give the body as bytes"
+    )]
     BodyGone {
         /// Status code of the answer.
         status: u16,
@@ -340,42 +352,6 @@ impl RedirectError {
         }
     }
 }
-
-impl fmt::Display for RedirectError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RedirectError::TooMany { hops_max, chain } => {
-                write!(f, "more than {hops_max} redirects in a row: {chain}")
-            }
-            RedirectError::Loop { chain } => write!(f, "redirects in a loop: {chain}"),
-            RedirectError::NoLocation { status } => {
-                write!(f, "the answer {status} redirects without a Location")
-            }
-            RedirectError::LocationTooLong { bytes } => write!(
-                f,
-                "a Location of {bytes} bytes, more than location_bytes_max = {LOCATION_BYTES_MAX}"
-            ),
-            RedirectError::BadLocation { location, said } => {
-                write!(f, "the Location `{location}` is no URL: {said}")
-            }
-            RedirectError::NotHttp { scheme } => write!(
-                f,
-                "redirected to a URL of the scheme {scheme}; only http and https are followed"
-            ),
-            RedirectError::OtherHost { to, chain } => write!(
-                f,
-                "redirected to another host, {to}, which the policy does not follow: {chain}"
-            ),
-            RedirectError::BodyGone { status, to } => write!(
-                f,
-                "the answer {status} asks for the body again at {to}, and it was a stream that \
-                 cannot be read anew; give the body as bytes"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for RedirectError {}
 
 #[cfg(test)]
 mod tests {

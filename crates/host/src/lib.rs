@@ -8,7 +8,7 @@
 //! `load` finds the application; `machine` is the Lua state and the way into it;
 //! `head` what `start_response` is given; `answer` makes answers of it all.
 //! [`library`] is what applications are given beside the interface: the framework.
-//! `choice` finds out which of the two Luas an application needs.
+//! `choice` reads which of the two Luas an application asks for.
 //!
 //! # Central types
 //! - [`Application`]: one application, loaded: the handler of a worker's server.

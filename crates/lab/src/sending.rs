@@ -7,7 +7,7 @@ use std::io::{self, BufReader, Read as _};
 use std::path::Path;
 
 use prony_load::named_file::{self, FileReach};
-use prony_load::prepare::{LoadUrl, RequestError, RequestParts, basic, prepare};
+use prony_load::prepare::{LoadUrl, RequestError, RequestParts, prepare};
 use prony_load::requests::{
     ListError, ListedContext, ListedRequest, RequestFormat, RequestList, from_environment, read,
 };
@@ -16,6 +16,7 @@ use prony_record::{
     LoadData, LoadSpec, PlannedScenario, PlannedSource, PlannedWorkload, PreparedRequest,
     RequestOrder, ScenarioSpec, SourceFile,
 };
+use prony_wire::encode::basic;
 use sha2::{Digest, Sha256};
 
 use crate::exchange;

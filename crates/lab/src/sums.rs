@@ -152,7 +152,7 @@ fn unread(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
 }
 
 /// Bytes that `{:x}` writes.
-pub(crate) struct HexOf<'a>(pub &'a [u8]);
+pub struct HexOf<'a>(pub &'a [u8]);
 
 impl std::fmt::LowerHex for HexOf<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use prony_engine::SendBuf;
 
 use crate::failure::Failure;
+use crate::form::head_and_body;
 use crate::http1::{CONTINUE, Http1};
 use crate::protocol::{Answered, BufferSource, Progress, Protocol, Reuse};
 use crate::source::EncodedRequest;
@@ -55,8 +56,7 @@ impl Protocol for ExpectContinue {
         buffer: BufferSource<'_>,
     ) -> Result<SendBuf, Failure> {
         let bytes = &request.bytes;
-        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n");
-        let head = end.map_or(bytes.len(), |end| end + 4);
+        let head = head_and_body(bytes).0.len();
         self.http.expect(place, request)?;
         self.is_wanted = false;
         self.held = (head < bytes.len()).then(|| (Rc::clone(bytes), head));

@@ -1,5 +1,11 @@
 //! Other forms of a request than HTTP/1.1's usual one. Bytes in, bytes out.
 
+/// The head of a request of HTTP/1.1, with its last empty line, and its body.
+pub fn head_and_body(request: &[u8]) -> (&[u8], &[u8]) {
+    let end = request.windows(4).position(|four| four == b"\r\n\r\n");
+    request.split_at(end.map_or(request.len(), |end| end + 4))
+}
+
 /// How a request is written, beside what it says.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct RequestForm {
@@ -16,8 +22,7 @@ pub struct RequestForm {
 impl RequestForm {
     /// Rewrites a request of HTTP/1.1 as it was encoded by `prepare`.
     pub fn shape(&self, request: &[u8]) -> Vec<u8> {
-        let end = request.windows(4).position(|four| four == b"\r\n\r\n");
-        let (head, body) = request.split_at(end.map_or(request.len(), |end| end + 4));
+        let (head, body) = head_and_body(request);
         let head = String::from_utf8_lossy(head);
         let mut lines = head.trim_end().split("\r\n");
         let first = lines.next().unwrap_or_default();

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use prony_wire::http2::{FieldDecoder, FieldRules, FieldSection, put_string};
 
 use crate::failure::ProtocolFault;
+use crate::form::head_and_body;
 use crate::literals::{AUTHORITY, LEFT_OUT, METHOD, PATH, indexed_name};
 
 /// A longer head is read each time, so that a connection holds little.
@@ -36,10 +37,8 @@ pub struct AnswerHead {
 
 /// A request of HTTP/1.1, as bytes, in the fields of HTTP/2; its scheme is written by the connection.
 pub fn of_http1(request: &[u8]) -> Http2Request {
-    let head_end = request.windows(4).position(|four| four == b"\r\n\r\n");
-    let head_end = head_end.unwrap_or(request.len());
-    let head = String::from_utf8_lossy(&request[..head_end]);
-    let body = request.get(head_end + 4..).unwrap_or_default();
+    let (head, body) = head_and_body(request);
+    let head = String::from_utf8_lossy(head);
     let mut lines = head.split("\r\n");
     let mut first = lines.next().unwrap_or_default().split(' ');
     let (method, path) = (first.next().unwrap_or("GET"), first.next().unwrap_or("/"));

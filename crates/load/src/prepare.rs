@@ -240,25 +240,6 @@ pub fn write(parts: &RequestParts<'_>) -> Vec<u8> {
     bytes
 }
 
-/// The value of `Authorization` for `NAME:PASSWORD` (RFC 7617).
-pub fn basic(user: &str) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = "Basic ".to_owned();
-    for three in user.as_bytes().chunks(3) {
-        let byte = |at: usize| u32::from(three.get(at).copied().unwrap_or_default());
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for place in 0..4 {
-            let digit = DIGITS[(bits >> (18 - 6 * place) & 63) as usize];
-            out.push(if place <= three.len() {
-                char::from(digit)
-            } else {
-                '='
-            });
-        }
-    }
-    out
-}
-
 /// `text` as a name or a value of a form (application/x-www-form-urlencoded).
 pub fn form_encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -437,13 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_and_forms_are_encoded_as_their_standards_say() {
-        assert_eq!(
-            basic("Aladdin:open sesame"),
-            "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="
-        );
-        assert_eq!(basic("a:bcd"), "Basic YTpiY2Q=");
-        assert_eq!(basic("a:bcde"), "Basic YTpiY2Rl");
+    fn forms_are_encoded_as_their_standard_says() {
         assert_eq!(form_encoded("a b&c=é~*"), "a+b%26c%3D%C3%A9%7E*");
     }
 

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::mpsc;
 use std::thread::{self, Thread};
 use std::time::Duration;
@@ -87,6 +87,13 @@ pub trait Observer {
     /// `None`: as it is.
     fn rate(&mut self) -> Option<f64> {
         None
+    }
+}
+
+/// A flag that ends the run once it is set; nothing else is heard.
+impl Observer for Arc<AtomicBool> {
+    fn progress(&mut self, _completed: u64, _failed: u64) -> bool {
+        !self.load(Relaxed)
     }
 }
 

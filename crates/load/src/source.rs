@@ -9,6 +9,7 @@ use prony_wire::Method;
 
 use crate::failure::Failure;
 use crate::filled::FilledRequest;
+use crate::form::head_and_body;
 use crate::hpack::{self, Http2Request};
 use crate::interval::StepTotals;
 use crate::recorder::{Answer, Phases};
@@ -239,11 +240,7 @@ pub fn decode(prepared: &PreparedRequest) -> EncodedRequest {
 
 /// Whether the head has `Connection: close`.
 fn asks_to_close(request: &[u8]) -> bool {
-    let head_end = request
-        .windows(4)
-        .position(|four| four == b"\r\n\r\n")
-        .unwrap_or(request.len());
-    let head = String::from_utf8_lossy(&request[..head_end]).to_ascii_lowercase();
+    let head = String::from_utf8_lossy(head_and_body(request).0).to_ascii_lowercase();
     head.lines().any(|line| {
         line.strip_prefix("connection:")
             .is_some_and(|value| value.split(',').any(|token| token.trim() == "close"))

@@ -4,10 +4,10 @@ use anyhow::{Context as _, anyhow};
 use clap::Args;
 use prony_base::typed::size;
 use prony_host::Own;
-use prony_host::choice::{Version, choose};
+use prony_host::choice::{Version, configured};
 use prony_hosting::{Ended, Words, alone, supervise};
 
-use crate::lua54::{self, PROGRAM, Typed};
+use crate::lua54::{self, PROGRAM, Typed, advise};
 use prony_program::{Ending, Streams};
 
 /// `prony host`
@@ -19,8 +19,7 @@ pub struct HostWords {
     /// Memory that the application of one worker may use
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = size::parse_positive)]
     memory_max: u64,
-    /// Which Lua [default: what config.toml beside the application says ([host] lua), else 5.4 where the
-    /// application's text needs it, else jit]
+    /// Which Lua [default: what config.toml beside the application says ([host] lua), else jit]
     #[arg(long, value_name = "LUA", value_enum)]
     lua: Option<Typed>,
 }
@@ -41,10 +40,10 @@ pub fn run(words: &HostWords, streams: &mut Streams<'_>) -> anyhow::Result<Endin
         memory_max: words.memory_max,
     })?;
     let settings = words.hosting.resolve(own).map_err(|wrong| anyhow!(wrong))?;
-    let find_out = || choose(&settings.application, &settings.path);
-    let version = lua54::decide(words.lua, find_out, streams)?;
+    let asked = configured(&settings.application, &settings.path).map_err(anyhow::Error::msg)?;
+    let version = lua54::decide(words.lua, asked, streams);
     let ended = match (version, settings.workers) {
-        (Version::Jit, 0) => alone(settings, prony_host::load, streams.out)?,
+        (Version::Jit, 0) => alone(settings, prony_host::load, streams.out),
         (Version::Lua54, 0) => {
             let settings = serde_json::to_string(&settings)?;
             return Err(PROGRAM.become_it(&PROGRAM.path()?, ["alone", &settings]));
@@ -52,14 +51,17 @@ pub fn run(words: &HostWords, streams: &mut Streams<'_>) -> anyhow::Result<Endin
         (Version::Jit, _) => {
             let program = std::env::current_exe().context("cannot find this program")?;
             let worker = [program.into(), "__host-worker".into()];
-            supervise(settings, &worker, streams.out, streams.err)?
+            supervise(settings, &worker, streams.out, streams.err)
         }
         (Version::Lua54, _) => {
             let worker = [PROGRAM.path()?.into(), "worker".into()];
-            supervise(settings, &worker, streams.out, streams.err)?
+            supervise(settings, &worker, streams.out, streams.err)
         }
     };
-    Ok(match ended {
+    if let (Version::Jit, Err(why)) = (version, &ended) {
+        advise(why, streams);
+    }
+    Ok(match ended? {
         Ended::Gracefully => Ending::Done,
         Ended::AtOnce => Ending::Interrupted,
     })

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use clap::Args;
-use prony_host::choice::{Version, choose_for_file};
+use prony_host::choice::Version;
 use prony_host::library::{Script, Surroundings, run as run_script};
 
-use crate::lua54::{self, PROGRAM, Typed};
+use crate::lua54::{self, PROGRAM, Typed, advise};
 use prony_program::{Ending, Streams};
 
 /// `prony lua`
@@ -30,7 +30,7 @@ pub struct LuaWords {
     /// Look for modules in this directory (may be repeated) [default: .]
     #[arg(long, value_name = "DIR")]
     path: Vec<PathBuf>,
-    /// Which Lua [default: 5.4 where the file or what it requires needs it, else jit]
+    /// Which Lua [default: jit]
     #[arg(long, value_name = "LUA", value_enum)]
     lua: Option<Typed>,
 }
@@ -48,12 +48,12 @@ pub fn run(words: &LuaWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending
         path,
         around: Surroundings::default(),
     };
-    let find_out = || choose_for_file(&script.file, &script.path);
-    if lua54::decide(words.lua, find_out, streams)? == Version::Lua54 {
+    if lua54::decide(words.lua, None, streams) == Version::Lua54 {
         let script = serde_json::to_string(&script)?;
         return Err(PROGRAM.become_it(&PROGRAM.path()?, ["script", &script]));
     }
-    match run_script(&script).map_err(|said| anyhow!(said))? {
+    let ended = run_script(&script).inspect_err(|why| advise(why, streams));
+    match ended.map_err(anyhow::Error::msg)? {
         0 => Ok(Ending::Done),
         _ => Ok(Ending::Failed),
     }

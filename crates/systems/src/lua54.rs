@@ -1,7 +1,7 @@
 //! The program `prony-lua54`: workers with Lua 5.4, which is a build of its own, and which Lua is taken.
 
 use clap::ValueEnum;
-use prony_host::choice::{Choice, Version, Why};
+use prony_host::choice::{Version, advice};
 use prony_program::Streams;
 use prony_program::sibling::Sibling;
 
@@ -24,65 +24,54 @@ pub enum Typed {
     Lua54,
 }
 
-/// What was typed goes before what was found out. Another Lua than the default is said, with the reason.
+/// What was typed goes before what is configured, and without either it is LuaJIT. What was asked for is said, with where.
 pub fn decide(
     typed: Option<Typed>,
-    find_out: impl FnOnce() -> Result<Choice, String>,
+    configured: Option<(Version, String)>,
     streams: &mut Streams<'_>,
-) -> anyhow::Result<Version> {
-    let (version, why) = match typed {
-        Some(Typed::Jit) => return Ok(Version::Jit),
-        Some(Typed::Lua54) => (Version::Lua54, "--lua".to_owned()),
-        None => {
-            let Choice { version, why } = find_out().map_err(anyhow::Error::msg)?;
-            match why {
-                Why::Default => return Ok(version),
-                Why::Configured(place) => (version, place),
-                Why::Needed(what) => (
-                    version,
-                    format!("{what}, which LuaJIT has not; --lua jit prevents it"),
-                ),
-            }
-        }
+) -> Version {
+    let (version, place) = match (typed, configured) {
+        (Some(Typed::Jit), _) | (None, None) => return Version::Jit,
+        (Some(Typed::Lua54), _) => (Version::Lua54, "--lua".to_owned()),
+        (None, Some(configured)) => configured,
     };
     // A failing standard error leaves nowhere to say so.
-    let _ = writeln!(streams.err, "prony: with {version} ({why})");
-    Ok(version)
+    let _ = writeln!(streams.err, "prony: with {version} ({place})");
+    version
+}
+
+/// Says what helps where LuaJIT says this of what is for Lua 5.4.
+pub fn advise(why: &impl std::fmt::Display, streams: &mut Streams<'_>) {
+    if let Some(advice) = advice(&why.to_string()) {
+        let _ = writeln!(streams.err, "prony: {advice}");
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn decided(typed: Option<Typed>, why: Why) -> (Version, String) {
-        let version = match why {
-            Why::Default => Version::Jit,
-            _ => Version::Lua54,
-        };
-        let (mut out, mut err) = (Vec::new(), Vec::new());
-        let streams = &mut Streams {
-            out: &mut out,
-            err: &mut err,
-        };
-        let version = decide(typed, || Ok(Choice { version, why }), streams).expect("a choice");
-        (version, String::from_utf8(err).expect("text"))
-    }
-
     #[test]
-    fn another_lua_than_the_default_is_said_with_its_reason() {
-        let needed = Why::Needed("a.lua:1 has `//`".to_owned());
-        let said =
-            "prony: with Lua 5.4 (a.lua:1 has `//`, which LuaJIT has not; --lua jit prevents it)\n";
+    fn another_lua_than_the_default_is_said_with_what_asked_for_it() {
+        let decided = |typed, configured: Option<(Version, &str)>| {
+            let (mut out, mut err) = (Vec::new(), Vec::new());
+            let streams = &mut Streams {
+                out: &mut out,
+                err: &mut err,
+            };
+            let configured = configured.map(|(version, place)| (version, place.to_owned()));
+            let version = decide(typed, configured, streams);
+            (version, String::from_utf8(err).expect("text"))
+        };
+        let newer = Some((Version::Lua54, "config.toml:2"));
+        let said = "prony: with Lua 5.4 (config.toml:2)\n";
+        assert_eq!(decided(None, newer), (Version::Lua54, said.to_owned()));
         assert_eq!(
-            decided(None, needed.clone()),
-            (Version::Lua54, said.to_owned())
-        );
-        assert_eq!(
-            decided(Some(Typed::Jit), needed),
+            decided(Some(Typed::Jit), newer),
             (Version::Jit, String::new())
         );
-        assert_eq!(decided(None, Why::Default), (Version::Jit, String::new()));
+        assert_eq!(decided(None, None), (Version::Jit, String::new()));
         let asked = (Version::Lua54, "prony: with Lua 5.4 (--lua)\n".to_owned());
-        assert_eq!(decided(Some(Typed::Lua54), Why::Default), asked);
+        assert_eq!(decided(Some(Typed::Lua54), None), asked);
     }
 }

@@ -314,3 +314,22 @@ pub(crate) fn check_header(header: &Header<'_>) -> Result<(), EncodeError> {
 fn is_host(name: &str) -> bool {
     name.eq_ignore_ascii_case("host")
 }
+
+/// The value of `Authorization` for credentials, which are `NAME:PASSWORD` (RFC 7617).
+pub fn basic(credentials: impl AsRef<[u8]>) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = "Basic ".to_owned();
+    for three in credentials.as_ref().chunks(3) {
+        let byte = |at: usize| u32::from(three.get(at).copied().unwrap_or_default());
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for place in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * place) & 63) as usize];
+            out.push(if place <= three.len() {
+                char::from(digit)
+            } else {
+                '='
+            });
+        }
+    }
+    out
+}

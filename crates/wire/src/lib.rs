@@ -51,17 +51,20 @@
 //! - [`Limits`]: the largest head, body, chunk and so on that either accepts.
 #![forbid(unsafe_code)]
 
+// What `json::message!` writes names this crate as its users do.
+#[cfg(test)]
+extern crate self as prony_wire;
+
 mod authority;
 mod body;
 mod date;
 pub mod encode;
 mod error;
 mod facts;
-#[doc(hidden)]
-pub mod fuzz;
 mod gather;
 mod headers;
 pub mod http2;
+#[cfg(feature = "json")]
 pub mod json;
 mod limits;
 mod method;

@@ -17,6 +17,7 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context as _;
 use prony_base::Untrusted;
+use prony_lab::sums::HexOf;
 use prony_record::layout;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -311,14 +312,8 @@ fn copy(from: &mut impl Read, to: &mut dyn Write) -> anyhow::Result<(String, u64
     }
 }
 
-/// SHA-256 in hexadecimal.
-pub fn digest(bytes: &[u8]) -> String {
-    hexadecimal(Sha256::new_with_prefix(bytes))
-}
-
 fn hexadecimal(digest: Sha256) -> String {
-    let digest = digest.finalize();
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("{:x}", HexOf(&digest.finalize()))
 }
 
 fn append(

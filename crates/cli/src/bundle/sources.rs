@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
 use prony_lab::build::source;
@@ -13,10 +12,10 @@ use prony_lab::plan;
 use prony_lab::subject::{self, Subject};
 use prony_record::{Environment, Plan, Source};
 
-use super::pack::{File, FileContent, SOURCE, digest};
+use super::pack::{File, FileContent, SOURCE};
 use super::words::BundleWords;
 use crate::home::Home;
-use crate::run::code;
+use crate::run::code::{self, git};
 
 /// Files that all subjects together may have.
 const FILES_MAX: usize = 20_000;
@@ -217,7 +216,7 @@ fn experiment(
     // That of all bytes is of runs from before claims were left out of it.
     let is_it = |bytes: &[u8]| {
         let text = str::from_utf8(bytes).ok();
-        digest(bytes) == plan.experiment_sha256
+        code::digest(bytes) == plan.experiment_sha256
             || text.is_some_and(|text| sha256(text) == plan.experiment_sha256)
     };
     if let Some(path) = &words.experiment {
@@ -260,20 +259,6 @@ fn revision(path: &Path, is_it: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>> {
         .lines()
         .filter_map(|commit| git(folder, &["show", &format!("{commit}:./{name}")]));
     all.find(|bytes| is_it(bytes))
-}
-
-fn git(folder: &Path, words: &[&str]) -> Option<Vec<u8>> {
-    let output = Command::new("git")
-        .arg("-C")
-        .arg(folder)
-        .args(words)
-        // Looking must not take the lock that the user's own git may need.
-        .env("GIT_OPTIONAL_LOCKS", "0")
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        .ok()?;
-    output.status.success().then_some(output.stdout)
 }
 
 /// The files of a subject: its folder and inputs, or what a command names in its folder.

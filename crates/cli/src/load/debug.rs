@@ -3,13 +3,12 @@
 //! Requests and answers go the way of a load (the same protocols, TLS, proxies and checks), on one connection. Not for: figures.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use anyhow::Context as _;
 use prony_base::{Nanos, counted};
+use prony_load::form::head_and_body;
 use prony_load::{
-    LaneCookies, LoadResult, LoadSpec, ObservedAnswer, Observer, first_requests, request_fields,
+    LaneCookies, LoadResult, LoadSpec, ObservedAnswer, first_requests, request_fields,
 };
 use prony_record::{AnswerChecks, Pace, PreparedRequest};
 
@@ -38,15 +37,9 @@ fn fields(request: &PreparedRequest, spec: &LoadSpec, mark: &str) -> String {
     for (name, value) in request_fields(&request.bytes, spec.tls.is_some()) {
         let _ = writeln!(text, "{mark}{name}: {value}");
     }
-    let body = split(&request.bytes).1;
+    let body = head_and_body(&request.bytes).1;
     let _ = writeln!(text, "{mark}");
     text + &shown(body, body.len() as u64)
-}
-
-/// Head, with its last empty line, and body.
-fn split(request: &[u8]) -> (&[u8], &[u8]) {
-    let end = request.windows(4).position(|four| four == b"\r\n\r\n");
-    request.split_at(end.map_or(request.len(), |end| end + 4))
 }
 
 /// Sends `count` requests of `spec` one by one, and shows them.
@@ -70,8 +63,7 @@ pub fn exchanges(
         }),
         ..spec.clone()
     };
-    let mut quiet = QuietLoad(interruption()?);
-    let outcome = prony_load::run(&spec, &mut quiet).map_err(tls::explained)?;
+    let outcome = prony_load::run(&spec, &mut interruption()?).map_err(tls::explained)?;
     let mut cookies = spec.cookies.then(LaneCookies::default);
     for (number, answer) in outcome.observed.iter().enumerate() {
         let mut request = answer.request.clone();
@@ -131,7 +123,7 @@ fn exchange(
     if spec.http2 {
         text.push_str(&fields(request, spec, "> "));
     } else {
-        let (head, body) = split(&request.bytes);
+        let (head, body) = head_and_body(&request.bytes);
         for line in String::from_utf8_lossy(head).lines() {
             let _ = writeln!(text, "> {line}");
         }
@@ -183,13 +175,4 @@ fn harmless(text: &str) -> String {
         false => c,
     };
     text.chars().map(of).collect()
-}
-
-/// Shows nothing; ends the load where the user interrupts it.
-struct QuietLoad(Arc<AtomicBool>);
-
-impl Observer for QuietLoad {
-    fn progress(&mut self, _completed: u64, _failed: u64) -> bool {
-        !self.0.load(Relaxed)
-    }
 }

@@ -1,14 +1,12 @@
 //! `prony load --find-max`: the highest rate that keeps an objective, and latency against rate on the way there.
 
 use std::fmt::Write as _;
-use std::io::{self, IsTerminal as _};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use prony_base::{Nanos, counted};
-use prony_load::{LoadSpec, Objective, Observer, find_max};
+use prony_load::{LoadSpec, Objective, find_max};
+use prony_load::{LoadSpec, Objective, find_max};
 use prony_record::{HighestRate, NEVER, Pace, RateSearch, RateStep, SpreadKind, StepOutcome};
 
 use super::summary::shown;
@@ -34,9 +32,6 @@ pub fn run(
         write!(streams.out, "{}", heading(spec, objective))?;
         streams.out.flush()?;
     }
-    let mut ear = Ear {
-        interrupted: interruption()?,
-    };
     let bar = progress()?;
     let mut hear = |step: &RateStep, left: usize| {
         bar.set_message(format!(
@@ -49,7 +44,7 @@ pub fn run(
         ));
         bar.tick();
     };
-    let search = find_max(spec, objective, &mut ear, &mut hear);
+    let search = find_max(spec, objective, &mut interruption()?, &mut hear);
     bar.finish_and_clear();
     let search = search?;
     if let Some(file) = json {
@@ -66,23 +61,8 @@ pub fn run(
     })
 }
 
-/// Hears Ctrl-C.
-struct Ear {
-    interrupted: Arc<AtomicBool>,
-}
-
-impl Observer for Ear {
-    fn progress(&mut self, _completed: u64, _failed: u64) -> bool {
-        !self.interrupted.load(Relaxed)
-    }
-}
-
 fn progress() -> anyhow::Result<ProgressBar> {
-    let target = match io::stderr().is_terminal() {
-        true => ProgressDrawTarget::stderr(),
-        false => ProgressDrawTarget::hidden(),
-    };
-    let bar = ProgressBar::with_draw_target(None, target);
+    let bar = ProgressBar::no_length();
     bar.set_style(ProgressStyle::with_template("  {msg}")?);
     bar.set_message("closed loop, for a first rate");
     Ok(bar)

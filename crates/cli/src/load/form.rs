@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, bail};
 use clap::Args;
 use prony_load::LoadSpec;
-use prony_load::form::RequestForm;
+use prony_load::form::{RequestForm, head_and_body};
 use prony_load::prepare::LoadUrl;
 use prony_load::target::{OWNERSHIP_FLAG, check};
 use prony_record::PreparedRequest;
@@ -122,6 +122,5 @@ pub fn apply(form: &FormWords, url: &LoadUrl, spec: &mut LoadSpec) -> anyhow::Re
 }
 
 fn has_body(request: &PreparedRequest) -> bool {
-    let end = (request.bytes.windows(4)).position(|four| four == b"\r\n\r\n");
-    end.is_some_and(|end| end + 4 < request.bytes.len())
+    !head_and_body(&request.bytes).1.is_empty()
 }

@@ -3,7 +3,8 @@
 use anyhow::bail;
 use clap::Args;
 use prony_load::has_fields;
-use prony_load::prepare::{basic, form_encoded};
+use prony_load::prepare::form_encoded;
+use prony_wire::encode::basic;
 
 /// Words about credentials and forms.
 #[derive(Debug, Args)]

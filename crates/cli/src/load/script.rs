@@ -6,6 +6,7 @@ use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use prony_base::typed::{duration, size};
 use prony_base::{Instant, Nanos};
+use prony_load::form::head_and_body;
 use prony_load::prepare::LoadUrl;
 use prony_load::{LoadError, LoadInterval, LoadResult, LoadSpec, Observer};
 use prony_script::{ScriptSettings, Scripted};
@@ -99,19 +100,16 @@ pub fn prepare(
 
 /// Headers and body of a request of ours, without what the script writes itself.
 fn taken_apart(request: &[u8]) -> (Vec<(String, String)>, Option<Vec<u8>>) {
-    let end = request
-        .windows(4)
-        .position(|four| four == b"\r\n\r\n")
-        .unwrap_or(request.len());
-    let head = String::from_utf8_lossy(&request[..end]).into_owned();
+    let (head, body) = head_and_body(request);
+    let head = String::from_utf8_lossy(head);
     let headers = head
         .lines()
         .skip(1)
         .filter_map(|line| line.split_once(": "));
     let headers = headers.filter(|(name, _)| !name.eq_ignore_ascii_case("content-length"));
     let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let body = request.get(end + 4..).filter(|body| !body.is_empty());
-    (headers.collect(), body.map(<[u8]>::to_vec))
+    let body = (!body.is_empty()).then(|| body.to_vec());
+    (headers.collect(), body)
 }
 
 /// Runs a load, by its script if it has one. Where that fails the run ends, which is no interruption.

@@ -1,10 +1,12 @@
 //! A document that a person edits and a program writes: read whole, replaced in one step.
 
-use std::fs::{self, File};
+use std::fs::{self, Permissions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use tempfile::NamedTempFile;
 
 use crate::cause::CannotWrite;
 
@@ -47,27 +49,22 @@ pub fn replace(path: &Path, before: Option<&str>, text: &str) -> anyhow::Result<
         _ => PathBuf::from("."),
     };
     fs::create_dir_all(&folder).with_context(CannotWrite::at(&folder))?;
-    let name = place.file_name().unwrap_or_default().to_string_lossy();
-    let fresh = folder.join(format!(".{name}.{}", std::process::id()));
-    let outcome = write_new(&fresh, &place, text).and_then(|()| {
-        if read(&place)?.as_deref() != before {
-            bail!("{} was changed meanwhile; write it again", path.display());
-        }
-        fs::rename(&fresh, &place).with_context(CannotWrite::at(path))
-    });
-    if outcome.is_err() {
-        let _ = fs::remove_file(&fresh);
+    let mut fresh = tempfile::Builder::new()
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(&folder)
+        .with_context(CannotWrite::at(path))?;
+    write_new(&mut fresh, &place, text).with_context(CannotWrite::at(path))?;
+    if read(&place)?.as_deref() != before {
+        bail!("{} was changed meanwhile; write it again", path.display());
     }
-    outcome
+    fresh.persist(&place).with_context(CannotWrite::at(path))?;
+    Ok(())
 }
 
-fn write_new(fresh: &Path, place: &Path, text: &str) -> anyhow::Result<()> {
-    let wrong = CannotWrite::at(fresh);
-    let mut file = File::create(fresh).with_context(&wrong)?;
+fn write_new(fresh: &mut NamedTempFile, place: &Path, text: &str) -> io::Result<()> {
     if let Ok(about) = fs::metadata(place) {
-        file.set_permissions(about.permissions())
-            .with_context(&wrong)?;
+        fresh.as_file().set_permissions(about.permissions())?;
     }
-    file.write_all(text.as_bytes()).with_context(&wrong)?;
-    file.sync_all().with_context(&wrong)
+    fresh.write_all(text.as_bytes())?;
+    fresh.as_file().sync_all()
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context as _, bail};
 use prony_lab::folder::inside;
+use prony_lab::sums::HexOf;
 use prony_record::layout;
 use prony_report::log::{ENTRY_SCHEMA, Entry};
 use rusqlite::types::FromSql;
@@ -192,8 +193,7 @@ pub fn digest(dir: &Path) -> anyhow::Result<String> {
         digest.update((text.len() as u64).to_le_bytes());
         digest.update(text);
     }
-    let digest = digest.finalize();
-    Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(format!("{:x}", HexOf(&digest.finalize())))
 }
 
 /// What the files of a run directory are like: another stamp, another entry. The version of this program is part of

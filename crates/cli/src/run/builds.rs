@@ -1,13 +1,12 @@
 //! Builds the subjects of a plan, one after the other, and says how that went.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, IsTerminal as _};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget};
+use indicatif::ProgressBar;
 use prony_base::Untrusted;
 use prony_lab::build::{self, BuildContext, BuildOutcome};
 use prony_lab::plan;
@@ -150,12 +149,7 @@ pub fn not_run_line(missing: &NotRun) -> String {
 }
 
 fn spinner(id: &str) -> ProgressBar {
-    let target = if io::stderr().is_terminal() {
-        ProgressDrawTarget::stderr()
-    } else {
-        ProgressDrawTarget::hidden()
-    };
-    let spinner = ProgressBar::with_draw_target(None, target);
+    let spinner = ProgressBar::no_length();
     spinner.set_message(format!(
         "building {} (once for each change of its sources)",
         Untrusted(id)

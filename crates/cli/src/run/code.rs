@@ -7,6 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use prony_lab::sums::HexOf;
 use prony_record::CodeState;
 use prony_report::log::{COMMITS_KEPT, Commit};
 use sha2::{Digest as _, Sha256};
@@ -81,7 +82,8 @@ pub fn of_file(path: &Path) -> String {
     fs::read(path).map_or_else(|_| String::new(), |bytes| digest(&bytes))
 }
 
-fn git(folder: &Path, words: &[&str]) -> Option<Vec<u8>> {
+/// What git prints of the repository around `folder`; `None`: it fails, or there is no git.
+pub fn git(folder: &Path, words: &[&str]) -> Option<Vec<u8>> {
     let output = Command::new("git")
         .arg("-C")
         .arg(folder)
@@ -95,9 +97,9 @@ fn git(folder: &Path, words: &[&str]) -> Option<Vec<u8>> {
     output.status.success().then_some(output.stdout)
 }
 
-fn digest(bytes: &[u8]) -> String {
-    let digest = Sha256::digest(bytes);
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+/// SHA-256 in hexadecimal.
+pub fn digest(bytes: &[u8]) -> String {
+    format!("{:x}", HexOf(&Sha256::digest(bytes)))
 }
 
 #[cfg(test)]

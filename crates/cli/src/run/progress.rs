@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal as _, Write};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use prony_base::{Nanos, PerSecond, Untrusted};
 use prony_lab::run::Event;
 use prony_record::{Outcome, Phase, Plan, Trial, is_profile};
@@ -20,13 +20,8 @@ impl<'a> Bar<'a> {
     /// A bar for the trials of `plan`.
     pub fn new(plan: &Plan, err: &'a mut dyn Write) -> anyhow::Result<Bar<'a>> {
         let terminal = io::stderr().is_terminal();
-        let target = if terminal {
-            ProgressDrawTarget::stderr()
-        } else {
-            ProgressDrawTarget::hidden()
-        };
         let total = plan.cells.len() as u64 * u64::from(plan.blocks);
-        let bar = ProgressBar::with_draw_target(Some(total), target);
+        let bar = ProgressBar::new(total);
         bar.set_style(ProgressStyle::with_template(
             "  {bar:24} {pos}/{len}  {prefix}  {wide_msg}",
         )?);

@@ -45,7 +45,7 @@ fn revised(text: &str) -> Result<SubjectRevision, String> {
 pub const OWNED: &str = "--yes-i-own-this-host";
 
 /// `prony run`
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(
     after_help = "Leaves a run directory with plan.json, environment.json, trials.jsonl, histograms/, logs/, \
 document.md with appendix.md and pictures/, and index.html. Prints the answer, and the paths of document.md and index.html."
@@ -141,28 +141,7 @@ impl RunWords {
     pub fn of(experiment: PathBuf) -> RunWords {
         RunWords {
             experiment,
-            quick: false,
-            built: false,
-            only: Vec::new(),
-            revision: Vec::new(),
-            blocks: None,
-            duration: None,
-            warmup: None,
-            visits: None,
-            budget: None,
-            precision: None,
-            cross_check: None,
-            profile: false,
-            cores: None,
-            seed: None,
-            out: None,
-            resume: None,
-            dry_run: false,
-            json: false,
-            open: false,
-            yes_i_own_this_host: false,
-            files_anywhere: false,
-            home: None,
+            ..RunWords::default()
         }
     }
 

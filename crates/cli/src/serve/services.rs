@@ -5,15 +5,14 @@
 
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, mpsc};
-use std::thread::{self, JoinHandle};
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::anyhow;
 use prony_engine::{Accepted, Handle, Receiver, mailbox};
 use prony_http::{AcceptTarget, Counters, ServerOptions, Source, distribute};
 use prony_ping::Fixed;
 use prony_runtime::services::Failure;
 
-use super::{HANDED_OVER_MAX, Setting, explain, stopped};
+use super::{HANDED_OVER_MAX, Setting, explain, join, start_thread, stopped};
 use crate::{Ending, Streams};
 
 /// Serves until a signal.
@@ -26,7 +25,15 @@ pub fn run(
     let mut workers = Vec::new();
     for _ in 1..setting.threads {
         let (sender, connections) = mailbox(HANDED_OVER_MAX);
-        let (worker, counters) = start_loop(setting, connections)?;
+        let server = setting.server.clone();
+        let serve = |handle: Handle, report: mpsc::Sender<_>| async move {
+            // The receiver is gone only when the server is ending.
+            one_loop(&handle, server, connections, |counters| {
+                drop(report.send(counters))
+            })
+            .await
+        };
+        let (worker, counters) = start_thread(&setting.config, serve)?;
         workers.push(worker);
         targets.push((sender, counters));
     }
@@ -72,11 +79,7 @@ pub fn run(
         serving.await
     });
     served.map_err(explain)??;
-    for worker in workers {
-        worker
-            .join()
-            .map_err(|_| anyhow!("a thread of the server panicked"))??;
-    }
+    join(workers)?;
     Ok(Ending::Done)
 }
 
@@ -102,36 +105,4 @@ async fn one_loop(
     let never = std::future::pending();
     let served = prony_ping::serve(handle, fixed(server), source, never, started).await;
     served.map_err(failed)
-}
-
-type LoopThread = JoinHandle<anyhow::Result<()>>;
-
-/// Starts a thread for a loop, and waits until it serves.
-fn start_loop(
-    setting: &Setting,
-    connections: Receiver<Accepted>,
-) -> anyhow::Result<(LoopThread, Arc<Counters>)> {
-    let (tell, told) = mpsc::channel();
-    let (config, server) = (setting.config.clone(), setting.server.clone());
-    let work = move || {
-        let ran = prony_engine::run(&config, |handle| async move {
-            // The receiver is gone only when the server is ending.
-            one_loop(&handle, server, connections, |counters| {
-                drop(tell.send(counters))
-            })
-            .await
-        });
-        ran.map_err(explain)?
-    };
-    let worker = thread::Builder::new()
-        .name("prony-serve".to_owned())
-        .spawn(work);
-    let worker = worker.context("cannot start a thread")?;
-    match told.recv() {
-        Ok(counters) => Ok((worker, counters)),
-        Err(_) => match worker.join() {
-            Ok(Err(error)) => Err(error),
-            _ => bail!("a thread of the server ended before it served"),
-        },
-    }
 }

@@ -12,6 +12,7 @@ use prony_report::Run;
 
 use super::seen::Seen;
 use crate::bundle::pack::RUN;
+use crate::run::code;
 use crate::{bundle, report};
 
 /// Generator whose records have all that Prony's own keeps.
@@ -20,16 +21,9 @@ const OWN: &str = "prony";
 /// Looks at a run directory: see the words of `prony verify`.
 pub fn verify_run(dir: &Path, seen: &mut Seen) -> anyhow::Result<()> {
     let before = seen.wrong.len();
-    sealed(dir, seen)?;
-    let stored = match store::read(dir) {
-        Ok(stored) => stored,
-        Err(error) => {
-            seen.wrong.push(error.to_string());
-            return Ok(());
-        }
+    let Some((count, histograms)) = records(dir, seen)? else {
+        return Ok(());
     };
-    cut_off(dir, seen);
-    let histograms = trials(dir, &stored, seen);
     // Without them, documents would differ for a reason that has been told.
     if seen.wrong.len() > before {
         seen.notes.push(format!(
@@ -38,7 +32,6 @@ pub fn verify_run(dir: &Path, seen: &mut Seen) -> anyhow::Result<()> {
         ));
         return Ok(());
     }
-    let count = stored.trials.len();
     let documents = documents(dir, seen)?;
     if seen.wrong.len() == before {
         seen.holds.push(format!(
@@ -63,8 +56,15 @@ pub fn verify_bundle(path: &Path, documents: Option<&Path>, seen: &mut Seen) -> 
     };
     let dir = unpacked.dir.as_path();
     let mut own = Seen::default();
-    records(dir, &mut own)?;
-    if own.wrong.is_empty() {
+    if let Some((count, histograms)) = records(dir, &mut own)?
+        && own.wrong.is_empty()
+    {
+        own.holds.push(format!(
+            "{}: whole: {}, {}",
+            dir.display(),
+            counted(count, "trial"),
+            counted(histograms, "histogram")
+        ));
         match documents {
             Some(folder) => beside(dir, folder, &mut own)?,
             None => digests(dir, &mut own)?,
@@ -84,27 +84,19 @@ pub fn verify_bundle(path: &Path, documents: Option<&Path>, seen: &mut Seen) -> 
     Ok(())
 }
 
-/// What of a bundle is looked at as of a run directory.
-fn records(dir: &Path, seen: &mut Seen) -> anyhow::Result<()> {
+/// Looks at the records of a run; how many trials and histograms there are, where they can be read.
+fn records(dir: &Path, seen: &mut Seen) -> anyhow::Result<Option<(usize, usize)>> {
     sealed(dir, seen)?;
     let stored = match store::read(dir) {
         Ok(stored) => stored,
         Err(error) => {
             seen.wrong.push(error.to_string());
-            return Ok(());
+            return Ok(None);
         }
     };
     cut_off(dir, seen);
     let histograms = trials(dir, &stored, seen);
-    if seen.wrong.is_empty() {
-        seen.holds.push(format!(
-            "{}: whole: {}, {}",
-            dir.display(),
-            counted(stored.trials.len(), "trial"),
-            counted(histograms, "histogram")
-        ));
-    }
-    Ok(())
+    Ok(Some((stored.trials.len(), histograms)))
 }
 
 /// Whether the documents in `folder` are what the records in `dir` render to.
@@ -154,7 +146,7 @@ fn digests(dir: &Path, seen: &mut Seen) -> anyhow::Result<()> {
     let files = report::files(&rendered);
     for (name, text) in &files {
         let listed = sums.files.iter().find(|(_, own)| own == name);
-        if listed.is_none_or(|(digest, _)| *digest != bundle::pack::digest(text.as_bytes())) {
+        if listed.is_none_or(|(digest, _)| *digest != code::digest(text.as_bytes())) {
             others += 1;
         }
     }

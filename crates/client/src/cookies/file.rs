@@ -4,7 +4,7 @@
 //! Reading and writing block; a jar is small, and both are done before and after requests.
 
 use std::ffi::OsString;
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
@@ -145,38 +145,21 @@ fn read_line(line: &str, http_only: bool) -> Option<Cookie> {
 }
 
 /// Why a jar could not be read or written.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// What the system says.
-    Io(io::Error),
+    #[error("{0}")]
+    Io(#[source] io::Error),
     /// More than 64 MiB.
+    #[error("a file of cookies of more than 64 MiB")]
     TooLong,
     /// A line that is no cookie.
+    #[error(
+        "line {line} is no cookie: it needs domain, TRUE or FALSE, path, TRUE or FALSE, \
+             seconds since 1970, name and value, with tabs between them"
+    )]
     Line {
         /// Its number, from 1.
         line: usize,
     },
-}
-
-impl fmt::Display for FileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FileError::Io(error) => write!(f, "{error}"),
-            FileError::TooLong => f.write_str("a file of cookies of more than 64 MiB"),
-            FileError::Line { line } => write!(
-                f,
-                "line {line} is no cookie: it needs domain, TRUE or FALSE, path, TRUE or FALSE, \
-                 seconds since 1970, name and value, with tabs between them"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for FileError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            FileError::Io(error) => Some(error),
-            FileError::TooLong | FileError::Line { .. } => None,
-        }
-    }
 }

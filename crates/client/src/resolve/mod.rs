@@ -278,9 +278,10 @@ fn in_order(addresses: &[IpAddr], port: u16) -> Vec<SocketAddr> {
 }
 
 /// Why a name has no addresses.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResolveError {
     /// The system found none.
+    #[error("name not found: `{name}` ({said})")]
     NotFound {
         /// The name.
         name: String,
@@ -288,23 +289,28 @@ pub enum ResolveError {
         said: String,
     },
     /// The name is known and has no address.
+    #[error("name not found: `{name}` has no address")]
     NoAddress {
         /// The name.
         name: String,
     },
     /// Empty, too long, or with a character that no name has.
+    #[error("`{0}` cannot be the name of a host")]
     BadName(String),
     /// As many names wait as may.
+    #[error("more names to resolve than waiting_names_max = {waiting_names_max}")]
     Busy {
         /// The limit, from [`ResolveSettings::waiting_names_max`].
         waiting_names_max: usize,
     },
     /// No thread could be started to ask the system.
+    #[error("no thread to ask the system for a name: {said}")]
     NoThread {
         /// What the system said.
         said: String,
     },
     /// No override: its first 200 characters.
+    #[error("`{0}` is not HOST:PORT:ADDRESS[,ADDRESS] or HOST:ADDRESS[,ADDRESS]")]
     BadOverride(String),
 }
 
@@ -320,33 +326,6 @@ impl ResolveError {
         }
     }
 }
-
-impl fmt::Display for ResolveError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ResolveError::NotFound { name, said } => {
-                write!(f, "name not found: `{name}` ({said})")
-            }
-            ResolveError::NoAddress { name } => {
-                write!(f, "name not found: `{name}` has no address")
-            }
-            ResolveError::BadName(name) => write!(f, "`{name}` cannot be the name of a host"),
-            ResolveError::Busy { waiting_names_max } => write!(
-                f,
-                "more names to resolve than waiting_names_max = {waiting_names_max}"
-            ),
-            ResolveError::NoThread { said } => {
-                write!(f, "no thread to ask the system for a name: {said}")
-            }
-            ResolveError::BadOverride(text) => write!(
-                f,
-                "`{text}` is not HOST:PORT:ADDRESS[,ADDRESS] or HOST:ADDRESS[,ADDRESS]"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for ResolveError {}
 
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,7 @@
 use prony_wire::url::ShownUrl;
 
 use super::list::{ListError, ListedBody, ListedRequest, wrong};
+use super::shell::{ShellToken, ShellTokens};
 
 /// Options without a value that change nothing of what is sent.
 const IGNORED: [&str; 15] = [
@@ -50,94 +51,27 @@ pub fn read(text: &str) -> Result<Vec<ListedRequest>, ListError> {
 /// The words of each command, and the line that it begins on.
 fn commands(text: &str) -> Result<Vec<(u64, Vec<String>)>, ListError> {
     let mut commands = Vec::new();
-    let mut words: Vec<String> = Vec::new();
-    let mut word: Option<String> = None;
-    let (mut line, mut begins) = (1, 1);
-    let mut rest = text.chars().peekable();
-    while let Some(next) = rest.next() {
-        if words.is_empty() && word.is_none() {
-            begins = line;
-        }
-        match next {
-            '\n' | ';' => {
-                words.extend(word.take());
-                if !words.is_empty() {
-                    commands.push((begins, std::mem::take(&mut words)));
-                }
-                line += u64::from(next == '\n');
+    let (mut begins, mut words) = (1, Vec::new());
+    for token in ShellTokens::new(text, "\n;") {
+        match token {
+            Ok((line, ShellToken::Word(word))) => {
+                begins = if words.is_empty() { line } else { begins };
+                words.push(word);
             }
-            '#' if word.is_none() => while rest.next_if(|next| *next != '\n').is_some() {},
-            space if space.is_whitespace() => words.extend(word.take()),
-            '\\' => match rest.next() {
-                Some('\n') => line += 1,
-                Some('\r') if rest.next_if_eq(&'\n').is_some() => line += 1,
-                Some(escaped) => word.get_or_insert_default().push(escaped),
-                None => {}
-            },
-            quote @ ('"' | '\'') => {
-                let is_ansi = quote == '\'' && word.as_deref() == Some("$");
-                if is_ansi {
-                    word = None;
-                }
-                let word = word.get_or_insert_default();
-                if !quoted(&mut rest, quote, is_ansi, word, &mut line) {
-                    return wrong(begins, format!("a {quote} that does not end"));
-                }
+            Ok((_, ShellToken::Operator(_))) => {
+                commands.push((begins, std::mem::take(&mut words)));
             }
-            other => word.get_or_insert_default().push(other),
+            Err((line, fault)) => {
+                return wrong(
+                    if words.is_empty() { line } else { begins },
+                    fault.to_string(),
+                );
+            }
         }
     }
-    words.extend(word);
-    if !words.is_empty() {
-        commands.push((begins, words));
-    }
+    commands.push((begins, words));
+    commands.retain(|(_, words)| !words.is_empty());
     Ok(commands)
-}
-
-/// Takes what stands between quotes; false where they do not end.
-fn quoted(
-    rest: &mut std::iter::Peekable<std::str::Chars<'_>>,
-    quote: char,
-    is_ansi: bool,
-    word: &mut String,
-    line: &mut u64,
-) -> bool {
-    while let Some(next) = rest.next() {
-        *line += u64::from(next == '\n');
-        match next {
-            end if end == quote => return true,
-            '\\' if is_ansi => word.extend(ansi(rest)),
-            '\\' if quote == '"' => match rest.next() {
-                Some('\n') => *line += 1,
-                Some(escaped @ ('"' | '\\' | '$' | '`')) => word.push(escaped),
-                Some(other) => word.extend(['\\', other]),
-                None => return false,
-            },
-            other => word.push(other),
-        }
-    }
-    false
-}
-
-/// What an escape of `$'…'` stands for.
-fn ansi(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<char> {
-    let digits_max = match rest.next()? {
-        'n' => return Some('\n'),
-        'r' => return Some('\r'),
-        't' => return Some('\t'),
-        'x' => 2,
-        'u' => 4,
-        other => return Some(other),
-    };
-    let mut value = 0;
-    for _ in 0..digits_max {
-        let Some(digit) = rest.peek().and_then(|next| next.to_digit(16)) else {
-            break;
-        };
-        rest.next();
-        value = value * 16 + digit;
-    }
-    char::from_u32(value)
 }
 
 /// What the options of a command have said so far.
@@ -267,7 +201,7 @@ impl CurlWords {
             }
             "-u" | "--user" => {
                 let text = value()?;
-                let authorization = crate::prepare::basic(&text);
+                let authorization = prony_wire::encode::basic(&text);
                 self.header("Authorization", &authorization);
             }
             "-d" | "--data" | "--data-ascii" | "--data-binary" => {

@@ -17,6 +17,7 @@ mod har;
 mod lines;
 mod list;
 mod prepared;
+mod shell;
 mod targets;
 
 use std::io::{BufRead, Read};
@@ -28,6 +29,8 @@ pub use list::{FILE_BYTES_MAX, ListError, ListedBody, ListedRequest, RequestList
 pub use prepared::{
     BODY_BYTES_MAX, BodyError, ListedContext, ListedError, body_of, from_environment, usual_method,
 };
+
+pub use shell::{ShellFault, ShellToken, ShellTokens};
 
 /// A format of files with requests.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -6,8 +6,6 @@
 mod answer;
 mod decode;
 mod frame;
-#[doc(hidden)]
-pub mod fuzz;
 mod hpack;
 mod huffman;
 mod rules;

@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use crate::hooks;
+
 fn replay(target: &str, hook: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../fuzz/corpus")
@@ -20,25 +22,25 @@ fn replay(target: &str, hook: fn(&[u8])) {
 
 #[test]
 fn request() {
-    replay("request", prony_wire::fuzz::request);
+    replay("request", hooks::http1::request);
 }
 
 #[test]
 fn response() {
-    replay("response", prony_wire::fuzz::response);
+    replay("response", hooks::http1::response);
 }
 
 #[test]
 fn chunked() {
-    replay("chunked", prony_wire::fuzz::chunked);
+    replay("chunked", hooks::http1::chunked);
 }
 
 #[test]
 fn fields() {
-    replay("fields", prony_wire::http2::fuzz::fields);
+    replay("fields", hooks::http2::fields);
 }
 
 #[test]
 fn json() {
-    replay("json", prony_wire::json::fuzz::json);
+    replay("json", hooks::json::json);
 }

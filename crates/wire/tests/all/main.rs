@@ -3,6 +3,7 @@
 mod corpus;
 mod faults;
 mod guard_page;
+mod hooks;
 mod properties;
 mod reads;
 mod vectors;

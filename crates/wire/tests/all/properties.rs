@@ -1,7 +1,7 @@
 //! What is written reads the same, however many messages follow each other and
 //! however they are cut; and heads read as `httparse` reads them.
 
-use prony_wire::fuzz::{requests, responses};
+use crate::hooks::http1::{requests, responses};
 use prony_wire::{Framing, Header, Limits, Method, Version, encode};
 use proptest::prelude::*;
 

@@ -95,7 +95,7 @@ fn make_many_counters() {
         });
         threads.map(|thread| thread.join().expect("all are kept"))
     });
-    assert_eq!(tally.numbers().clicks, made.iter().sum());
+    assert_eq!(tally.numbers().clicks, made.iter().sum::<u64>());
 }
 
 #[test]

@@ -1,59 +1,80 @@
 //! `prony load --from 'wrk -t4 -c100 -d30s URL'`: the command of another tool, translated, printed and run.
 //!
-//! Each tool is a table of its flags ([`tools`]): what each is here, or why it is not. [`translated`] reads a command by it, and
-//! docs/coming-from.md is made of it ([`page`]), so that neither can say what the other does not. Whoever types another tool's flag to
+//! Each tool is a table of its flags (tools.toml, [`table`]): what each is here, or why it is not. [`translated`] reads a command by it, and
+//! docs/coming-from.md is made of it by a test, so that neither can say what the other does not. Whoever types another tool's flag to
 //! `prony load` itself is told by the same tables what it is here ([`hint`]).
+//!
+//! What a flag does is an action ([`actions`]), what a tool does without being asked is in [`finish`].
 
-mod common;
-mod curl;
-mod fortio;
-mod go;
-mod lexer;
-mod page;
-mod scripted;
+mod actions;
+mod finish;
 mod table;
-mod tools;
 mod translation;
 
 use std::ffi::OsString;
 
 use prony_base::typed::requirement::LoadRequirement;
-use scripted::{IN_A_SCRIPT, SCRIPTED};
-use table::{Counterpart, Flag, Tool};
-use tools::TOOLS;
+use prony_load::requests::{ShellFault, ShellToken, ShellTokens};
+
+use crate::run::again::quoted as in_shell_word;
+use table::{Flag, Tool};
 use translation::Translation;
+
+/// Why no command of a tool is translated whose users are in a script.
+const IN_A_SCRIPT: &str = "what its users do is in a script, which is not translated: `prony docs scenarios` has the same users as a script of it and as \
+     a file for --scenario";
 
 /// The words of `prony load` that do what the command `text` of another tool does.
 pub fn translated(text: &str) -> Result<Vec<String>, String> {
-    let commands = lexer::commands(text)?;
-    let known = || {
-        let names: Vec<_> = TOOLS.iter().map(|tool| tool.name).collect();
-        names.join(", ")
-    };
+    let commands = commands(text)?;
     let tool_of = |command: &[String]| {
         let name = command.first()?.rsplit('/').next()?;
-        TOOLS.iter().find(|tool| tool.name == name)
+        table::all().iter().find(|tool| tool.name == name)
     };
-    let at = commands
-        .iter()
-        .position(|command| tool_of(command).is_some());
-    let Some((at, tool)) = at.and_then(|at| Some((at, tool_of(&commands[at])?))) else {
-        let first = commands.first().and_then(|command| command.first());
-        let first = first.map_or("nothing", String::as_str);
-        let name = first.rsplit('/').next();
-        if let Some(tool) = SCRIPTED.iter().find(|tool| Some(tool.name) == name) {
+    let mut tools = commands.iter().map(|command| tool_of(command)).enumerate();
+    let is_known = |(at, tool): (usize, Option<&'static Tool>)| {
+        let tool = tool.filter(|tool| !tool.is_script)?;
+        Some((at, tool))
+    };
+    let Some((at, tool)) = tools.find_map(is_known) else {
+        let first = commands.first();
+        if let Some(tool) = first.and_then(|first| tool_of(first)) {
             return Err(of_tool(tool, IN_A_SCRIPT));
         }
+        let first = first.map_or("nothing", |first| &first[0]);
+        let known: Vec<&str> = table::translated().map(|tool| &*tool.name).collect();
         return Err(format!(
             "--from: `{first}` is none of the tools whose commands are known: {}",
-            known()
+            known.join(", ")
         ));
     };
-    let mut translation = Translation::new(tool.name);
+    let mut translation = Translation::new(&tool.name);
     translation.piped(&commands[..at], &commands[at + 1..])?;
     read(tool, &commands[at][1..], &mut translation)?;
-    (tool.finish)(&mut translation).map_err(|why| of_tool(tool, &why))?;
-    translation.words().map_err(|why| of_tool(tool, &why))
+    let finished = finish::finish(&mut translation).and_then(|()| translation.words());
+    finished.map_err(|why| of_tool(tool, &why))
+}
+
+/// The commands of a pipeline, each as its words, none of which is empty. What only a shell could do is refused by name.
+fn commands(text: &str) -> Result<Vec<Vec<String>>, String> {
+    let mut commands = vec![Vec::new()];
+    for token in ShellTokens::new(text, "|;<>`") {
+        match token.map(|(_, token)| token) {
+            Ok(ShellToken::Word(word)) => commands.last_mut().expect("there is one").push(word),
+            Ok(ShellToken::Operator('|')) => commands.push(Vec::new()),
+            Ok(ShellToken::Operator(c)) => {
+                return Err(format!(
+                    "--from: `{c}` is for a shell: give the tool's command alone"
+                ));
+            }
+            Err((_, ShellFault::Open(_))) => {
+                return Err("--from: a quotation mark is never closed".to_owned());
+            }
+            Err((_, fault)) => return Err(format!("--from: {fault}")),
+        }
+    }
+    commands.retain(|command| !command.is_empty());
+    Ok(commands)
 }
 
 fn of_tool(tool: &Tool, why: &str) -> String {
@@ -63,7 +84,7 @@ fn of_tool(tool: &Tool, why: &str) -> String {
 /// Reads the words of a command after its name.
 fn read(tool: &Tool, words: &[String], to: &mut Translation) -> Result<(), String> {
     let mut words = words.iter().map(String::as_str);
-    let mut subcommand = tool.subcommand;
+    let mut subcommand = tool.subcommand.as_deref();
     let unknown = |subcommand: &str| {
         let why = format!("`{} {subcommand}` is what is known of it", tool.name);
         of_tool(tool, &why)
@@ -103,29 +124,13 @@ fn cluster<'a>(
     for (at, letter) in word.char_indices().skip(1) {
         let name = format!("-{letter}");
         let rest = &word[at + letter.len_utf8()..];
-        let takes_value = find(tool, &name).is_some_and(|flag| !flag.example.is_empty());
-        if takes_value {
-            return one(
-                tool,
-                &name,
-                Some(rest).filter(|rest| !rest.is_empty()),
-                words,
-                to,
-            );
+        if tool.flag(&name).is_some_and(Flag::takes_value) {
+            let value = Some(rest).filter(|rest| !rest.is_empty());
+            return one(tool, &name, value, words, to);
         }
         one(tool, &name, None, words, to)?;
     }
     Ok(())
-}
-
-fn find(tool: &Tool, name: &str) -> Option<&'static Flag> {
-    let single = match name.strip_prefix("--") {
-        Some(rest) if tool.is_go => format!("-{rest}"),
-        _ => name.to_owned(),
-    };
-    tool.flags
-        .iter()
-        .find(|flag| flag.names.contains(&&*single))
 }
 
 /// One flag, with its value where it takes one.
@@ -136,40 +141,23 @@ fn one<'a>(
     words: &mut impl Iterator<Item = &'a str>,
     to: &mut Translation,
 ) -> Result<(), String> {
-    let flag = find(tool, name).ok_or_else(|| {
-        of_tool(
-            tool,
-            &format!("`{name}` is no flag of it that is known; `prony load --help` has ours"),
-        )
-    })?;
-    let value = match (value, flag.example.is_empty()) {
-        (Some(value), _) => value.to_owned(),
-        (None, true) => String::new(),
-        (None, false) => {
-            let next = words.next();
-            next.ok_or_else(|| of_tool(tool, &format!("`{name}` lacks its value")))?
-                .to_owned()
-        }
+    let refuse = |why: String| Err(of_tool(tool, &format!("`{name}` {why}")));
+    let Some(flag) = tool.flag(name) else {
+        return refuse("is no flag of it that is known; `prony load --help` has ours".to_owned());
     };
-    let wrong = |why: String| of_tool(tool, &format!("`{name} {value}`: {why}"));
-    match &flag.means {
-        Counterpart::As(ours, convert) => {
-            let value = convert(&value).map_err(wrong)?;
-            to.add(ours, Some(value));
-        }
-        // Go's programs turn a flag off by `-flag=false`.
-        Counterpart::Is(_) if !common::is_set(&value) => {}
-        Counterpart::Is(ours) => to.add(ours, None),
-        Counterpart::By(_, apply) => apply(to, &value).map_err(wrong)?,
-        Counterpart::Nothing(_) => {}
-        Counterpart::No(why) => {
-            return Err(of_tool(
-                tool,
-                &format!("`{name}` cannot be translated: {why}"),
-            ));
-        }
+    let next = match (value, flag.takes_value()) {
+        (None, true) => words.next(),
+        (None, false) => Some(""),
+        (value, _) => value,
+    };
+    let Some(value) = next else {
+        return refuse("lacks its value".to_owned());
+    };
+    match flag.action() {
+        ("no", _) => refuse(format!("cannot be translated: {}", flag.words())),
+        action => actions::act(to, action, value)
+            .map_err(|why| of_tool(tool, &format!("`{name} {value}`: {why}"))),
     }
-    Ok(())
 }
 
 /// The arguments of the program with what `--from` stands for in its place, and the command to show; further arguments follow it. Of a
@@ -238,13 +226,11 @@ pub fn looks_like(args: &[OsString]) -> Option<String> {
         return None;
     }
     let typed = in_shell(&words);
-    let of_tool = |tool: &Tool| {
-        Some((
-            tool.name,
-            translated(&format!("{} {typed}", tool.name)).ok()?,
-        ))
+    let of_tool = |tool: &'static Tool| {
+        let words = translated(&format!("{} {typed}", tool.name)).ok()?;
+        Some((&*tool.name, words))
     };
-    let all: Vec<(&str, Vec<String>)> = TOOLS.iter().filter_map(of_tool).collect();
+    let all: Vec<(&str, Vec<String>)> = table::translated().filter_map(of_tool).collect();
     let (first, words) = all.first()?;
     let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
     let names = match names.split_last() {
@@ -266,12 +252,8 @@ fn quoted(words: &[String]) -> String {
 
 /// Words as a shell takes them.
 fn in_shell(words: &[String]) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=@%+".contains(c);
-    let word = |word: &String| match !word.is_empty() && word.chars().all(plain) {
-        true => word.clone(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    };
-    words.iter().map(word).collect::<Vec<_>>().join(" ")
+    let words: Vec<String> = words.iter().map(|word| in_shell_word(word)).collect();
+    words.join(" ")
 }
 
 /// What is to be said beside an error about the words of `prony load`, where one of them is a flag of another tool. Where a value is what
@@ -300,17 +282,19 @@ pub fn hint(args: &[OsString], wrong: Option<&str>) -> Option<String> {
 /// What a flag of this name is here, each meaning once, with the tools that mean it.
 fn meanings_of(name: &str) -> Vec<(String, Vec<&'static str>)> {
     let mut meanings: Vec<(String, Vec<&str>)> = Vec::new();
-    let described = || TOOLS.iter().filter(|tool| tool.name != "curl");
+    let described = || table::translated().filter(|tool| tool.name != "curl");
     // Users of a script are meant only where no other tool has such a flag.
-    let is_scripted = described().all(|tool| find(tool, name).is_none());
-    for tool in described().chain(SCRIPTED.iter().filter(|_| is_scripted)) {
-        let Some(flag) = find(tool, name) else {
+    let is_scripted = described().all(|tool| tool.flag(name).is_none());
+    let scripted = table::all()
+        .iter()
+        .filter(|tool| tool.is_script && is_scripted);
+    for tool in described().chain(scripted) {
+        let Some(means) = tool.flag(name).map(Flag::here) else {
             continue;
         };
-        let means = page::here(flag);
         match meanings.iter_mut().find(|(known, _)| *known == means) {
-            Some((_, tools)) => tools.push(tool.name),
-            None => meanings.push((means, vec![tool.name])),
+            Some((_, tools)) => tools.push(&tool.name),
+            None => meanings.push((means, vec![&tool.name])),
         }
     }
     meanings

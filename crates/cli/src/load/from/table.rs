@@ -1,50 +1,105 @@
-//! What the tables of other tools are made of.
+//! The tables of other tools, as tools.toml has them.
 
-use super::translation::Translation;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
 
 /// A tool, and its flags.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Tool {
     /// What it is called as.
-    pub name: &'static str,
+    pub name: String,
     /// Version or source that the table is of.
-    #[cfg_attr(not(test), expect(dead_code, reason = "it is for the documentation"))]
-    pub of: &'static str,
-    /// Words before the flags that are no flags: `attack`.
-    pub subcommand: Option<&'static str>,
+    #[cfg(test)]
+    pub of: String,
+    /// Word before the flags that is no flag: `attack`.
+    pub subcommand: Option<String>,
     /// Flags are whole words with one dash or two, as Go's programs have them.
+    #[serde(default)]
     pub is_go: bool,
+    /// What its users do is in a script, so that no command is translated.
+    #[serde(default)]
+    pub is_script: bool,
     /// Its flags.
-    pub flags: &'static [Flag],
-    /// What it does where no flag says otherwise, and what only all flags together say.
-    pub finish: fn(&mut Translation) -> Result<(), String>,
+    pub flags: Vec<Flag>,
     /// What a reader should know beside the table.
-    #[cfg_attr(not(test), expect(dead_code, reason = "it is for the documentation"))]
-    pub remark: &'static str,
+    #[cfg(test)]
+    pub remark: String,
 }
 
-/// One flag of a tool.
-pub struct Flag {
+/// One flag of a tool: its spellings; a value by which it is tried in tests, empty where it takes none; its action; what is said of it, where
+/// that is not what is said of the action.
+#[derive(Deserialize)]
+pub struct Flag(
+    String,
+    pub String,
+    pub String,
+    #[serde(default)] Option<String>,
+);
+
+/// The file.
+#[derive(Deserialize)]
+struct Tables {
+    words: BTreeMap<String, String>,
+    tool: Vec<Tool>,
+}
+
+static TABLES: LazyLock<Tables> =
+    LazyLock::new(|| toml::from_str(include_str!("tools.toml")).expect("a test reads it, too"));
+
+impl Flag {
     /// Its spellings.
-    pub names: &'static [&'static str],
-    /// A value by which the flag is tried in tests and documented; empty: it takes none.
-    pub example: &'static str,
-    /// What it is here.
-    pub means: Counterpart,
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.split(' ')
+    }
+
+    /// Whether it takes a value.
+    pub fn takes_value(&self) -> bool {
+        !self.1.is_empty()
+    }
+
+    /// Its action, and what that is given.
+    pub fn action(&self) -> (&str, &str) {
+        self.2.split_once(' ').unwrap_or((&self.2, ""))
+    }
+
+    /// What stands for it here, or why nothing does.
+    pub fn words(&self) -> &str {
+        let own = self.3.as_ref().or_else(|| TABLES.words.get(&self.2));
+        own.map_or("", String::as_str)
+    }
+
+    /// What it is here, in Markdown.
+    pub fn here(&self) -> String {
+        match self.action().0 {
+            "nothing" => format!("nothing to do: {}", self.words()),
+            "no" => format!("not wanted: {}", self.words()),
+            _ => self.words().to_owned(),
+        }
+    }
 }
 
-/// What a flag of another tool is here.
-pub enum Counterpart {
-    /// A flag of ours with the value as the function converts it.
-    As(&'static str, fn(&str) -> Result<String, String>),
-    /// A flag of ours that takes no value.
-    Is(&'static str),
-    /// What the words say, by the function.
-    By(
-        &'static str,
-        fn(&mut Translation, &str) -> Result<(), String>,
-    ),
-    /// Nothing needs to be done for it, because.
-    Nothing(&'static str),
-    /// It is refused, because.
-    No(&'static str),
+impl Tool {
+    /// Its flag of this name.
+    pub fn flag(&self, name: &str) -> Option<&Flag> {
+        // Go's programs take one dash or two.
+        let single = match name.strip_prefix('-') {
+            Some(rest) if self.is_go && rest.starts_with('-') => rest,
+            _ => name,
+        };
+        let mut flags = self.flags.iter();
+        flags.find(|flag| flag.names().any(|own| own == single))
+    }
+}
+
+/// All tools, in the order of the documentation.
+pub fn all() -> &'static [Tool] {
+    &TABLES.tool
+}
+
+/// Those whose commands are translated.
+pub fn translated() -> impl Iterator<Item = &'static Tool> {
+    all().iter().filter(|tool| !tool.is_script)
 }

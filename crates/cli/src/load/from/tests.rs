@@ -274,6 +274,16 @@ fn what_cannot_be_translated_is_named() {
         ),
         ("wrk 'http://x/", "--from: a quotation mark is never closed"),
         (
+            "wrk http://x/ > x",
+            "--from: `>` is for a shell: give the tool's command alone",
+        ),
+        ("wrk http://x/; x", "--from: `;` is for a shell"),
+        ("wrk `x`", "--from: ``` is for a shell"),
+        (
+            "curl $'\\uZZZZ'",
+            "--from: an escape in $'…' that is no character",
+        ),
+        (
             "hey -H nonsense http://x/",
             "--from hey: `-H nonsense`: it is no header",
         ),
@@ -285,8 +295,8 @@ fn what_cannot_be_translated_is_named() {
 
 /// A command of `tool` with `flag` and what else it needs.
 fn with(tool: &Tool, flag: &Flag) -> String {
-    let name = flag.names[0];
-    let value = match flag.example {
+    let name = flag.names().next().expect("a spelling");
+    let value = match &*flag.1 {
         "" => String::new(),
         value => format!(" '{value}'"),
     };
@@ -295,7 +305,7 @@ fn with(tool: &Tool, flag: &Flag) -> String {
     } else {
         URL
     };
-    match tool.name {
+    match &*tool.name {
         "wrk2" => format!("wrk2 -R 100 {name}{value} {url}"),
         "oha" | "curl" if name == "--key" => {
             format!("{} --cert x {name}{value} {url}", tool.name)
@@ -317,15 +327,16 @@ fn with(tool: &Tool, flag: &Flag) -> String {
 #[test]
 fn each_row_that_is_ours_is_taken_and_each_other_is_refused_by_name() {
     let mut rows = 0;
-    for tool in TOOLS {
-        for flag in tool.flags {
+    for tool in table::translated() {
+        for flag in &tool.flags {
             let command = with(tool, flag);
             rows += 1;
-            match (&flag.means, translated(&command)) {
-                (Counterpart::No(_), Err(why)) => {
+            assert!(!flag.words().is_empty(), "{command}: it says nothing");
+            match (flag.action().0, translated(&command)) {
+                ("no", Err(why)) => {
                     assert!(why.contains("cannot be translated"), "{command}: {why}")
                 }
-                (Counterpart::No(_), Ok(words)) => panic!("{command}: {words:?}"),
+                ("no", Ok(words)) => panic!("{command}: {words:?}"),
                 (_, Err(why)) => panic!("{command}: {why}"),
                 (_, Ok(words)) => {
                     // https is in no row, so that words for it alone are refused where the run is resolved, not here.
@@ -333,7 +344,7 @@ fn each_row_that_is_ours_is_taken_and_each_other_is_refused_by_name() {
                 }
             }
         }
-        let mut names: Vec<_> = tool.flags.iter().flat_map(|flag| flag.names).collect();
+        let mut names: Vec<_> = tool.flags.iter().flat_map(Flag::names).collect();
         let count = names.len();
         names.sort_unstable();
         names.dedup();
@@ -366,7 +377,10 @@ fn every_flag_of_an_installed_tools_help_is_in_its_table() {
         };
         let help = [output.stdout, output.stderr].concat();
         let help = String::from_utf8_lossy(&help).into_owned();
-        let table = TOOLS.iter().find(|of| of.name == tool).expect("a table");
+        let table = table::all()
+            .iter()
+            .find(|of| of.name == tool)
+            .expect("a table");
         let mut seen = 0;
         for line in help.lines() {
             let line = line.trim_start();
@@ -385,7 +399,7 @@ fn every_flag_of_an_installed_tools_help_is_in_its_table() {
                     continue;
                 }
                 seen += 1;
-                assert!(find(table, name).is_some(), "{tool}: {name} of `{line}`");
+                assert!(table.flag(name).is_some(), "{tool}: {name} of `{line}`");
             }
         }
         assert!(seen > 5, "{tool}: {help}");
@@ -395,7 +409,7 @@ fn every_flag_of_an_installed_tools_help_is_in_its_table() {
 #[test]
 fn the_page_is_what_the_tables_say() {
     let file = prony_testkit::root().join(PAGE);
-    let page = page::page();
+    let page = page();
     if std::env::var_os("INSTA_UPDATE").is_some_and(|update| update == "always") {
         fs::write(&file, &page).expect("the page is written");
     }
@@ -526,3 +540,51 @@ fn a_flag_of_another_tool_is_answered_with_ours() {
         "{said}"
     );
 }
+
+/// The page that the tables are.
+fn page() -> String {
+    let mut text = HEAD.to_owned();
+    for tool in table::all() {
+        let (name, of) = (&tool.name, &tool.of);
+        text.push_str(&format!(
+            "\n## {name}\n\n{of}. {}.\n\n| {name} | prony load |\n|---|---|\n",
+            tool.remark
+        ));
+        for flag in &tool.flags {
+            let names: Vec<String> = flag.names().map(|name| format!("`{name}`")).collect();
+            let here = flag.here().replace('|', "\\|");
+            text.push_str(&format!("| {} | {here} |\n", names.join(", ")));
+        }
+    }
+    text
+}
+
+const HEAD: &str = "# Coming from another load generator
+
+<!-- Generated from crates/cli/src/load/from/tools.toml: INSTA_UPDATE=always cargo test -p prony-cli --lib load::from -->
+
+`prony load --from` takes a command of another tool, prints ours, and runs it:
+
+```sh
+prony load --from 'wrk -t4 -c100 -d30s http://127.0.0.1:8080/hello'
+prony load --from 'hey -z 10s -c 50 -q 20 http://127.0.0.1:8080/hello' --json report.json
+prony load --from \"echo 'GET http://127.0.0.1:8080/hello' | vegeta attack -rate=200 -duration=10s | vegeta report\"
+```
+
+Flags of ours may follow. A status other than 2xx and 3xx makes the exit code 1 here, but for `--expect-status`; most of the others end with 0 whatever came. A flag that has no counterpart is an error that names it. What a tool does where no flag says otherwise is translated, too: its number of connections and
+requests, its time-out, whether it keeps connections, and the headers that it sends by itself (what stands in `-H` of the translation, and was in no flag). [coming-from-wrk.md](coming-from-wrk.md) says in which figures wrk, wrk2 and this generator differ, and why.
+
+The same flag often means different things. `prony load` takes the spellings of others where they do not contradict its own; where one is not taken, the error says what it is here:
+
+```text
+$ prony load -m POST http://127.0.0.1:8080/hello
+error: unexpected argument '-m' found
+…
+prony: `-m` of hey, ab, oha: --method M; of h2load: --streams N with HTTP/2, else --pipeline N
+```
+
+The tables have every flag of each tool's `--help`; of curl's, those that describe a request. Each was held against the version that it names: against its `--help`, and by what it sent to a
+listener beside what the translation of the same command sent (method, path, headers, body, number of requests and connections, redirects, failures). A test does that again with ab, h2load,
+curl and wrk, and keeps what hey, oha, vegeta, Fortio and wrk2 sent. Not sent are `X-Vegeta-Seq` of vegeta and the `Referer` of Go's redirects. k6 and Locust run scripts, which are not translated: their tables are for `--scenario`, and
+[scenarios.md](scenarios.md#coming-from-k6) has the same users in all three.
+";

@@ -9,7 +9,7 @@ use prony_load::escaped_text;
 pub struct Translation {
     tool: &'static str,
     /// Words of ours that need nothing else, in the order of the command.
-    words: Vec<String>,
+    pub words: Vec<String>,
     /// URLs, and other words that are no flags.
     pub urls: Vec<String>,
     /// The URL is the name of a file of URLs.
@@ -104,9 +104,9 @@ impl Translation {
     }
 
     /// Adds a flag of ours.
-    pub fn add(&mut self, flag: &str, value: Option<String>) {
-        self.words.push(flag.to_owned());
-        self.words.extend(value);
+    pub fn add(&mut self, flag: &str, value: &str) -> Result<(), String> {
+        self.words.extend([flag, value].map(str::to_owned));
+        Ok(())
     }
 
     /// Adds a header.
@@ -172,9 +172,9 @@ impl Translation {
     }
 
     /// Has the name of the URL stand for the address that was given.
-    pub fn resolve_to_address(&mut self) {
+    pub fn resolve_to_address(&mut self) -> Result<(), String> {
         let (Some(address), Some(url)) = (self.address.take(), self.urls.first()) else {
-            return;
+            return Ok(());
         };
         let place = url.split_once("://").map_or(&**url, |(_, rest)| rest);
         let place = place.split(['/', '?', '#']).next().unwrap_or_default();
@@ -186,7 +186,7 @@ impl Translation {
             (false, true) => ":443",
             (false, false) => ":80",
         };
-        self.add("--resolve", Some(format!("{place}{port}:{address}")));
+        self.add("--resolve", &format!("{place}{port}:{address}"))
     }
 
     /// A text of URL or body as ours takes it.
@@ -212,16 +212,10 @@ impl Translation {
         if std::mem::replace(&mut self.has_body, true) {
             return Err("there is a body already, and ours has one".to_owned());
         }
-        let is_text = flag == "--body";
-        self.add(
-            flag,
-            Some(if is_text {
-                self.text(value)
-            } else {
-                value.to_owned()
-            }),
-        );
-        Ok(())
+        match flag {
+            "--body" => self.add(flag, &self.text(value)),
+            file => self.add(file, value),
+        }
     }
 
     /// What stands before and after the tool in a pipeline: targets of vegeta, and what shows its results.

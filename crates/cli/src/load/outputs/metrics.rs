@@ -87,14 +87,54 @@ impl Handler for Scrapes {
     }
 }
 
-/// A family of metrics: its name, kind and help, and its samples.
-type MetricFamily = (&'static str, &'static str, &'static str, Vec<(String, u64)>);
+/// Families of metrics but the latencies: name, kind and help.
+const FAMILIES: [(&str, &str, &str); 10] = [
+    (
+        "requests_sent",
+        COUNTER,
+        "Requests handed to the kernel, warm-up included.",
+    ),
+    (
+        "requests_completed",
+        COUNTER,
+        "Requests answered in the window.",
+    ),
+    (
+        "requests_failed",
+        COUNTER,
+        "Requests that failed in the window.",
+    ),
+    (
+        "connects_failed",
+        COUNTER,
+        "Attempts to connect that failed.",
+    ),
+    (
+        "responses",
+        COUNTER,
+        "Answers of the window by status code.",
+    ),
+    ("received_bytes", COUNTER, "Bytes received in the window."),
+    ("sent_bytes", COUNTER, "Bytes sent in the window."),
+    ("connections_open", GAUGE, "Connections that are open."),
+    (
+        "requests_outstanding",
+        GAUGE,
+        "Requests that are outstanding.",
+    ),
+    (
+        "requests_waiting",
+        GAUGE,
+        "Requests that wait for an idle connection.",
+    ),
+];
+const COUNTER: &str = "counter";
+const GAUGE: &str = "gauge";
 
 /// The run so far.
 fn text(interval: &LoadInterval) -> String {
     let mut text = String::new();
-    let total = &interval.total;
-    for (name, kind, help, samples) in counters(total).into_iter().chain(gauges(total)) {
+    for ((name, kind, help), samples) in FAMILIES.into_iter().zip(samples(&interval.total)) {
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
@@ -110,88 +150,26 @@ fn text(interval: &LoadInterval) -> String {
     text
 }
 
-const COUNTER: &str = "counter";
-const GAUGE: &str = "gauge";
-
-/// What only grows, but for the latencies.
-fn counters(total: &LoadTotals) -> Vec<MetricFamily> {
+/// The samples of each family, with their labels.
+fn samples(total: &LoadTotals) -> [Vec<(String, u64)>; FAMILIES.len()] {
     let counts = &total.counts;
     let plain = |value| vec![(String::new(), value)];
-    let kinds = |of: &Failures| -> Vec<(String, u64)> {
+    let kinds = |of: &Failures| {
         let label = |(kind, count)| (format!("{{kind=\"{kind}\"}}"), count);
         of.by_kind().into_iter().map(label).collect()
     };
     let code = |(code, count): &(u16, u64)| (format!("{{code=\"{code}\"}}"), *count);
-    let codes = total.status.iter().map(code).collect();
-    vec![
-        (
-            "requests_sent",
-            COUNTER,
-            "Requests handed to the kernel, warm-up included.",
-            plain(counts.sent),
-        ),
-        (
-            "requests_completed",
-            COUNTER,
-            "Requests answered in the window.",
-            plain(counts.completed),
-        ),
-        (
-            "requests_failed",
-            COUNTER,
-            "Requests that failed in the window.",
-            kinds(&counts.failed),
-        ),
-        (
-            "connects_failed",
-            COUNTER,
-            "Attempts to connect that failed.",
-            kinds(&counts.connect_failed),
-        ),
-        (
-            "responses",
-            COUNTER,
-            "Answers of the window by status code.",
-            codes,
-        ),
-        (
-            "received_bytes",
-            COUNTER,
-            "Bytes received in the window.",
-            plain(total.received_bytes),
-        ),
-        (
-            "sent_bytes",
-            COUNTER,
-            "Bytes sent in the window.",
-            plain(total.sent_bytes),
-        ),
-    ]
-}
-
-/// What is now.
-fn gauges(total: &LoadTotals) -> Vec<MetricFamily> {
-    let plain = |value| vec![(String::new(), value)];
-    let (open, waiting) = (total.connections_open, total.waiting);
-    vec![
-        (
-            "connections_open",
-            GAUGE,
-            "Connections that are open.",
-            plain(open),
-        ),
-        (
-            "requests_outstanding",
-            GAUGE,
-            "Requests that are outstanding.",
-            plain(total.outstanding),
-        ),
-        (
-            "requests_waiting",
-            GAUGE,
-            "Requests that wait for an idle connection.",
-            plain(waiting),
-        ),
+    [
+        plain(counts.sent),
+        plain(counts.completed),
+        kinds(&counts.failed),
+        kinds(&counts.connect_failed),
+        total.status.iter().map(code).collect(),
+        plain(total.received_bytes),
+        plain(total.sent_bytes),
+        plain(total.connections_open),
+        plain(total.outstanding),
+        plain(total.waiting),
     ]
 }
 

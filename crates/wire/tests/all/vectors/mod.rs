@@ -1,5 +1,5 @@
 //! Bytes and what the readers must say of them. A row: name, input, lines
-//! (see `prony_wire::fuzz::requests`). The last line is the stream's end or
+//! (see `hooks::http1::requests`). The last line is the stream's end or
 //! the fault. `reads.rs` and `guard_page.rs` both run every row.
 
 use prony_wire::Method;
@@ -412,7 +412,9 @@ pub type Read = Box<dyn Fn(&[u8], &[usize]) -> Vec<String>>;
 
 /// Every row above: name, input, lines, and how to read it.
 pub fn all() -> Vec<(&'static str, Vec<u8>, Vec<&'static str>, Read)> {
-    use prony_wire::{Limits, fuzz};
+    use prony_wire::Limits;
+
+    use crate::hooks::http1 as fuzz;
     let requests = |limits: Limits| -> Read {
         Box::new(move |input, cuts| {
             let lines = fuzz::requests(limits, input, cuts);

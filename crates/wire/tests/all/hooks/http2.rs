@@ -1,6 +1,6 @@
-//! The hook of the fuzz target `fields`, which the replay of its corpus calls, too.
+//! For the fuzz target `fields`, whose corpus a test replays.
 
-use super::{FieldDecoder, FrameHead, ListSize, put_integer, put_string, take_integer};
+use prony_wire::http2::{FieldDecoder, FrameHead, ListSize, put_integer, put_string, take_integer};
 
 /// Most bytes of a list that the decoder is to give.
 const LIST_BYTES_MAX: usize = 512;
