@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use crate::cause::CannotWrite;
 
 /// Largest document that is read.
-const DOCUMENT_BYTES_MAX: u64 = 64 << 20;
+const DOCUMENT_BYTES_MAX: u64 = 1 << 30;
 
 /// The text of a document; `None` where there is none.
 pub fn read(path: &Path) -> anyhow::Result<Option<String>> {

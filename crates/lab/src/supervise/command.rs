@@ -4,7 +4,6 @@
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use super::client::{Supervisor, SupervisorError};
 use super::order::{CommandOrder, Order, Report};
 use super::turns::Interrupt;
 use crate::build::{CommandSpec, Finished, LaunchError, Launcher};
-use crate::launch::{self, Ended, Wanted};
+use crate::launch::{self, Ended, Resolved, Wanted};
 use crate::root::{self, Rooted};
 
 /// Interval at which a cancellation is polled.
@@ -68,11 +67,14 @@ impl SupervisedLauncher {
     ) -> Result<Finished, LaunchError> {
         let failed = |error: SupervisorError| LaunchError(error.to_string());
         let order = Order::Command(CommandOrder {
-            command: command.argv.clone(),
-            env: command.env.iter().cloned().collect(),
-            dir: command.cwd.clone(),
+            resolved: Resolved {
+                command: command.argv.clone(),
+                env: command.env.iter().cloned().collect(),
+                dir: command.cwd.clone(),
+                root: rooted.map_or_else(PathBuf::new, |rooted| rooted.dir.clone()),
+                capabilities: command.capabilities.clone(),
+            },
             rooted: rooted.cloned(),
-            capabilities: command.capabilities.clone(),
             log: command.log.clone(),
             timeout_ns: command.timeout.0,
         });
@@ -141,27 +143,10 @@ pub fn run(order: &CommandOrder, alone: bool, interrupt: &Interrupt) -> Report {
 }
 
 fn start(order: &CommandOrder, alone: bool) -> io::Result<u32> {
-    let (program, arguments) = order
-        .command
-        .split_first()
-        .ok_or_else(|| io::Error::other("the command is empty"))?;
     let log = File::create(&order.log)?;
-    let mut command = Command::new(program);
-    command
-        .args(arguments)
-        .envs(&order.env)
-        .stdin(Stdio::null())
-        .stdout(log.try_clone()?)
-        .stderr(log);
     if let Some(rooted) = &order.rooted {
         root::furnish(rooted, alone)?;
     }
-    let root = order.rooted.as_ref().map(|rooted| rooted.dir.as_path());
-    launch::place(&mut command, root, &order.dir)?;
-    launch::without_capabilities(
-        &mut command,
-        launch::capabilities_named(&order.capabilities),
-        root.is_some(),
-    );
+    let mut command = order.resolved.command(log.try_clone()?, log)?;
     Ok(launch::start(&mut command)?.id())
 }

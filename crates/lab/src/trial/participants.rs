@@ -8,19 +8,17 @@
 //!
 //! Not for: starting one process ([`super::process`]), or the load ([`super::server`]).
 
-use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use prony_base::Nanos;
-use prony_record::{Output, PlannedSubject, Role, Source, StopRule};
+use prony_record::{PlannedSubject, Role, Source};
 use prony_runtime::services::ServiceId;
 use rustix::process::Signal;
 
 use super::context::{First, Halt, TrialContext, first};
 use super::lifecycle::{Lifecycle, Mark};
-use super::process::{Participant, StopSignal, any_ended};
-use super::start::{self, Place, Places, Resolved};
-use crate::launch;
+use super::process::{Participant, any_ended};
+use super::start::{self, Place, Places};
+use crate::launch::{self, Resolved};
 use crate::network::Network;
 
 /// An instance of the subject that was started.
@@ -56,11 +54,6 @@ impl Participants {
         }
     }
 
-    /// The network between the generator and them.
-    pub fn network(&self) -> &Network {
-        &self.network
-    }
-
     /// Starts the backing services, each once the one before is ready, then the instances.
     pub async fn start(&mut self, lifecycle: &Lifecycle<'_>, places: &Places) -> Result<(), Halt> {
         let order = self.context.clone();
@@ -71,10 +64,7 @@ impl Participants {
             std::fs::create_dir_all(&work)
                 .map_err(Halt::io("a backing's folder cannot be made"))?;
             let resolved = start::resolve_backing(order, backing, place, &work);
-            let participant =
-                self.participant(Role::Backing, backing, resolved, format!("-{name}"));
-            self.bring_up(lifecycle, participant.clone()).await?;
-            self.wait_ready(lifecycle, &participant, backing, place)
+            self.bring_up_ready(lifecycle, (Role::Backing, backing), (resolved, name), place)
                 .await?;
         }
         self.before_instances = Some(lifecycle.mark());
@@ -97,9 +87,23 @@ impl Participants {
         let work = order.work_dir.join(&name);
         std::fs::create_dir_all(&work).map_err(Halt::io("the front's folder cannot be made"))?;
         let resolved = start::resolve_front(order, front, places, (place, &work));
-        let participant = self.participant(Role::Front, front, resolved, format!("-{name}"));
+        self.bring_up_ready(lifecycle, (Role::Front, front), (resolved, name), place)
+            .await
+    }
+
+    /// Starts a server beside the subject and waits until it is ready.
+    async fn bring_up_ready(
+        &mut self,
+        lifecycle: &Lifecycle<'_>,
+        (role, server): (Role, &PlannedSubject),
+        (resolved, name): (Resolved, String),
+        place: &Place,
+    ) -> Result<(), Halt> {
+        let participant = self.participant(role, server, resolved, format!("-{name}"));
+        let participant = Rc::new(participant);
         self.bring_up(lifecycle, participant.clone()).await?;
-        self.wait_ready(lifecycle, &participant, front, place).await
+        self.wait_ready(lifecycle, &participant, server, place)
+            .await
     }
 
     fn is_url(&self) -> bool {
@@ -123,12 +127,11 @@ impl Participants {
             let resolved = start::resolve(order, places, number, place);
             let mut participant =
                 self.participant(Role::Subject, &order.subject, resolved, log_name);
-            if let Some(participant) = Rc::get_mut(&mut participant) {
-                participant.output = order.cell.around.output;
-                if start::instances(order) > 1 {
-                    participant.title = format!("subject's instance {number}");
-                }
+            participant.output = order.cell.around.output;
+            if start::instances(order) > 1 {
+                participant.title = format!("subject's instance {number}");
             }
+            let participant = Rc::new(participant);
             let service = self.bring_up(lifecycle, participant.clone()).await?;
             self.instances.push(Instance {
                 participant,
@@ -158,26 +161,19 @@ impl Participants {
         server: &PlannedSubject,
         resolved: Resolved,
         log_name: String,
-    ) -> Rc<Participant> {
+    ) -> Participant {
         let title = match role {
             Role::Backing => format!("backing {}", server.id),
             Role::Front => format!("front {}", server.id),
             _ => "subject".to_owned(),
         };
-        Rc::new(Participant {
-            role,
-            title,
-            resolved,
-            cores: self.context.order.cores.subject.clone(),
-            stop_signal: stop_signal(&server.stop),
+        Participant::new(
+            (role, title),
+            (resolved, &server.stop),
+            &self.context.order.cores.subject,
             log_name,
-            output: Output::File,
-            reader: RefCell::default(),
-            network: self.network.clone(),
-            log: Rc::default(),
-            child: RefCell::default(),
-            started: Cell::default(),
-        })
+            self.network.clone(),
+        )
     }
 
     async fn bring_up(
@@ -303,14 +299,6 @@ async fn while_alive<T>(
                 .try_for_each(|participant| participant.lives(before))?;
             Err(Halt::Failed(format!("a process ended before {before}")))
         }
-    }
-}
-
-/// The stop signal of a server and its time-out.
-pub fn stop_signal(rule: &StopRule) -> StopSignal {
-    StopSignal {
-        signal: launch::signal_named(&rule.signal).unwrap_or(Signal::TERM),
-        timeout: Nanos(rule.timeout_ns),
     }
 }
 

@@ -15,7 +15,6 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::task::Poll;
@@ -23,7 +22,7 @@ use std::time::Duration;
 
 use prony_base::{Instant, Nanos, clock};
 use prony_engine::Task;
-use prony_record::{Exit, Output, Phase, ReadySign, Role};
+use prony_record::{Exit, Output, Phase, ReadySign, Role, StopRule};
 use prony_runtime::coroutines::ManualEvent;
 use prony_runtime::services::{Context, Failure, Service};
 use rustix::fs::{Mode, OFlags};
@@ -33,10 +32,11 @@ use rustix::termios::Winsize;
 use rustix::thread::CapabilitySet;
 
 use super::context::{First, Halt, POLL_MAX, TrialContext, first, in_words};
-use super::log::Log;
-use super::start::{Place, Resolved};
+use super::log::{Log, with_last_line};
+use super::start::Place;
+use crate::launch::{self, Resolved};
 use crate::network::Network;
-use crate::{launch, verify};
+use crate::verify;
 
 /// How long a killed process may take to end.
 const KILL_TIMEOUT: Nanos = Nanos::from_secs(5);
@@ -74,6 +74,16 @@ pub struct StopSignal {
     pub signal: Signal,
     /// After this it is killed.
     pub timeout: Nanos,
+}
+
+impl StopSignal {
+    /// That of a rule.
+    pub fn of(rule: &StopRule) -> StopSignal {
+        StopSignal {
+            signal: launch::signal_named(&rule.signal).unwrap_or(Signal::TERM),
+            timeout: Nanos(rule.timeout_ns),
+        }
+    }
 }
 
 /// A process that the trial started.
@@ -244,22 +254,35 @@ pub struct Participant {
 }
 
 impl Participant {
-    /// `reason` with the last line that it printed.
-    pub fn with_last_line(&self, reason: String) -> String {
-        let tail = self.tail();
-        match tail.iter().rfind(|line| !line.trim().is_empty()) {
-            Some(line) => format!("{reason}; its last line: {}", line.trim()),
-            None => format!("{reason}; it printed nothing"),
+    /// One that has not been started, of `role` and `title`, on the far side of `network`; its output goes to its log.
+    pub fn new(
+        (role, title): (Role, String),
+        (resolved, stop): (Resolved, &StopRule),
+        cores: &[u32],
+        log_name: String,
+        network: Rc<Network>,
+    ) -> Participant {
+        Participant {
+            role,
+            title,
+            resolved,
+            cores: cores.to_vec(),
+            stop_signal: StopSignal::of(stop),
+            log_name,
+            output: Output::File,
+            reader: RefCell::default(),
+            network,
+            log: Rc::default(),
+            child: RefCell::default(),
+            started: Cell::default(),
         }
     }
 
-    /// The last lines that it printed.
-    pub fn tail(&self) -> Vec<String> {
-        self.log
-            .borrow()
-            .as_ref()
-            .map(Log::tail)
-            .unwrap_or_default()
+    /// `reason` with the last line that it printed.
+    pub fn with_last_line(&self, reason: String) -> String {
+        let log = self.log.borrow();
+        let tail = log.as_ref().map(Log::tail).unwrap_or_default();
+        with_last_line(&tail, reason)
     }
 
     /// Checks that it and its reader are alive. Errors: which one ended before `before`, and how.
@@ -309,30 +332,17 @@ impl Participant {
     }
 
     fn command(&self, log: &Log, output: Stdio) -> Result<(String, Command), Halt> {
-        let Some((program, arguments)) = self.resolved.command.split_first() else {
+        let Some(program) = self.resolved.command.first() else {
             let reason = format!("the {} has no command to start it", self.title);
             return Err(Halt::Failed(reason));
         };
-        let mut command = Command::new(program);
-        command
-            .args(arguments)
-            .envs(&self.resolved.env)
-            .stdin(Stdio::null());
-        let (root, dir) = (
-            Path::new(&self.resolved.root),
-            Path::new(&self.resolved.dir),
-        );
-        let root = launch::root_of(root);
-        let placed = launch::place(&mut command, root, dir);
-        placed.map_err(Halt::io("its folder cannot be entered"))?;
         let errors = log.writer().map_err(Halt::io("a log cannot be shared"))?;
-        command.stdout(output).stderr(errors);
+        let command = self.resolved.command(output, errors);
+        let mut command = command.map_err(Halt::io("its folder cannot be entered"))?;
         if self.output == Output::Terminal && !self.resolved.env.contains_key("TERM") {
             // The type of this terminal, not of the user's.
             command.env("TERM", TERMINAL_KIND);
         }
-        let kept = launch::capabilities_named(&self.resolved.capabilities);
-        launch::without_capabilities(&mut command, kept, root.is_some());
         Ok((program.clone(), command))
     }
 }

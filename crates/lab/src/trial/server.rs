@@ -16,14 +16,10 @@
 //!
 //! Not for: programs ([`super::program`]), or starting the servers ([`super::participants`]).
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use prony_base::{Instant, Nanos, clock};
-use prony_engine::Handle;
-use prony_record::{
-    CounterReport, Ended, Histogram, Isolation, Phase, PlannedCounter, Role, Source, Trial,
-};
+use prony_record::{CounterReport, Ended, Histogram, Phase, PlannedCounter, Role, Source, Trial};
 use prony_runtime::services::Definition;
 use prony_wire::Method;
 use rustix::thread::ClockId;
@@ -33,13 +29,10 @@ use super::counter::{self, Expected, Resting};
 use super::generator::{self, Load, Window};
 use super::lifecycle::{self, Lifecycle, STUCK, Sampling};
 use super::participants::Participants;
-use super::profiling;
 use super::start::{Place, Places};
+use super::{Course, profiling};
 use crate::experiment::Spoken;
-use crate::network::Network;
-use crate::sample::machine;
-use crate::sample::parse::CoreTimes;
-use crate::supervise::{Generator, Interrupt, Report, TrialOrder, Turns};
+use crate::supervise::{Generator, TrialOrder, Turns};
 use crate::verify::Verified;
 use crate::{launch, sending, verify, walk};
 
@@ -54,27 +47,8 @@ const COUNTER_PAUSE: Nanos = Nanos::from_millis(25);
 /// How long the end of a process is waited for where what it answered with has ended.
 const END_GRACE: Nanos = Nanos::from_millis(200);
 
-/// Runs a trial to its end. `began` is called at each phase.
-pub fn run(
-    order: &TrialOrder,
-    network: Network,
-    isolation: Isolation,
-    (interrupt, turns): (&Interrupt, Turns),
-    began: &mut dyn FnMut(Report),
-) -> (Trial, Option<Histogram>) {
-    let ran = prony_engine::run(&lifecycle::config(), |handle| async move {
-        let context = TrialContext::new(order.clone(), isolation, interrupt, handle.clone());
-        let mut running = Running::new(context, network, &handle, turns, began);
-        let end = running.until_drained().await;
-        let failed_in = running.lifecycle.context.phase();
-        running.lifecycle.stop().await;
-        running.finish(end, failed_in)
-    });
-    ran.unwrap_or_else(|error| (lifecycle::without_loop(order, isolation, &error), None))
-}
-
-/// A trial under way.
-pub(super) struct Running<'a> {
+/// A trial of a server under way.
+pub struct Server<'a> {
     pub(super) lifecycle: Lifecycle<'a>,
     pub(super) context: Rc<TrialContext>,
     pub(super) participants: Participants,
@@ -84,33 +58,27 @@ pub(super) struct Running<'a> {
     counter: Option<PlannedCounter>,
 }
 
-impl<'a> Running<'a> {
-    fn new(
-        context: Rc<TrialContext>,
-        network: Network,
-        handle: &Handle,
-        turns: Turns,
-        began: &'a mut dyn FnMut(Report),
-    ) -> Running<'a> {
+impl<'a> Server<'a> {
+    /// A trial that has not begun.
+    pub fn new(lifecycle: Lifecycle<'a>, turns: Turns) -> Server<'a> {
+        let context = lifecycle.context.clone();
         // wrk does not tell what was acknowledged before and after its window.
         let knows = context.order.generator == Generator::Prony;
-        let network = Rc::new(network);
-        Running {
+        Server {
             counter: context.order.workload.counter.clone().filter(|_| knows),
-            participants: Participants::new(context.clone(), network.clone()),
-            lifecycle: Lifecycle::new(context.clone(), handle, began).with_servers_on(network),
+            participants: Participants::new(context.clone(), lifecycle.network.clone()),
+            lifecycle,
             turns,
             context,
             histogram: None,
         }
     }
 
-    /// Runs all phases but the last.
     async fn until_drained(&mut self) -> Result<(), Halt> {
         self.lifecycle.prepare()?;
         let places = Places::find(
             &self.context.order,
-            self.participants.network(),
+            &self.lifecycle.network,
             &self.context.trial.borrow(),
         )
         .map_err(Halt::io("there is no place to listen"))?;
@@ -259,54 +227,32 @@ impl<'a> Running<'a> {
     /// was measured is kept either way.
     async fn measure(&mut self, window: Window) -> Result<Result<(), Halt>, Halt> {
         sleep_until(window.start);
-        let start = clock::monotonic();
-        let own = clock::process_cpu();
-        self.context.sampler.borrow_mut().begin();
-        self.context.begin_profile();
-        let cores = machine::core_times();
-        self.lifecycle.watched.in_window.set(Some(0));
+        let open = self.lifecycle.open_window(0);
+        let start = open.start;
         let shortly = Instant(window.end.0.saturating_sub(SHORTLY.0));
         let sleeping = self.context.handle.sleep_until(shortly);
         let watched = self.context.unless_interrupted(sleeping).await;
-        self.lifecycle.watched.in_window.set(None);
         self.context.sampler.borrow_mut().look();
         if watched.is_ok() {
             sleep_until(window.end);
         }
-        let end = clock::monotonic();
-        self.context.sampler.borrow_mut().end();
-        self.context.end_profile();
-        self.lifecycle.children.collect();
+        let (end, used) = self.lifecycle.close_window(open);
         let lived = self.participants.lives("the window ended");
         if watched.is_ok() && lived.is_ok() && self.is_ended_by(Ended::Killed) {
             // As early as its clocks allow, so that outstanding requests are not answered.
             self.participants.kill(&self.lifecycle);
         }
-        self.note_window(start, end, &cores, window);
-        let used = clock::process_cpu().0.saturating_sub(own.0);
-        self.context.trial.borrow_mut().sampler_cpu_ns = Some(used);
-        watched?;
-        Ok(lived)
-    }
-
-    fn note_window(
-        &self,
-        start: Instant,
-        end: Instant,
-        cores: &BTreeMap<u32, CoreTimes>,
-        window: Window,
-    ) {
-        let used = machine::core_use(cores, &machine::core_times(), &self.context.order.cores);
         let measured = window.end.since(window.start).0;
-        let mut trial = self.context.trial.borrow_mut();
-        trial.cores = used;
-        trial.sampled_ns = end.since(start).0;
-        trial.window_ns = measured.min(end.since(window.start).0);
         let late = start.since(window.start).max(end.since(window.end));
+        let mut trial = self.context.trial.borrow_mut();
+        trial.sampler_cpu_ns = Some(used.0);
+        trial.window_ns = measured.min(end.since(window.start).0);
         if late > LATE {
             let sentence = format!("the processes' clocks were read up to {late} late");
             trial.notes.push(sentence);
         }
+        watched?;
+        Ok(lived)
     }
 
     pub(super) async fn drain(&mut self, load: &Load) -> Result<(), Halt> {
@@ -430,9 +376,18 @@ impl<'a> Running<'a> {
             self.context.unless_interrupted(pausing).await?;
         }
     }
+}
 
-    fn finish(self, end: Result<(), Halt>, failed_in: Phase) -> (Trial, Option<Histogram>) {
-        let mut trial = self.lifecycle.finish(end, failed_in);
+impl<'a> Course<'a> for Server<'a> {
+    fn lifecycle(&mut self) -> &mut Lifecycle<'a> {
+        &mut self.lifecycle
+    }
+
+    async fn carry_out(&mut self) -> Result<(), Halt> {
+        self.until_drained().await
+    }
+
+    fn finish(self, trial: &mut Trial) -> Option<Histogram> {
         for participant in self.participants.all() {
             let Some(log) = participant.log.take() else {
                 continue;
@@ -440,18 +395,10 @@ impl<'a> Running<'a> {
             if participant.role == Role::Subject && trial.log_tail.is_empty() {
                 trial.log_tail = log.tail();
             }
-            lifecycle::close(log, &participant.title, &mut trial);
+            lifecycle::close(log, &participant.title, trial);
         }
-        let sampler = self.context.sampler.take();
-        if sampler.is_full() {
-            let full = "not all processes and threads were followed: there were too many";
-            trial.notes.push(full.to_owned());
-        }
-        if let Some(profiler) = self.context.profiler.take() {
-            profiling::keep(profiler, &sampler, &self.context, &mut trial);
-        }
-        trial.processes = sampler.records();
-        (trial, self.histogram)
+        lifecycle::keep_processes(&self.context, "", trial);
+        self.histogram
     }
 }
 
