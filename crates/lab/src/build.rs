@@ -332,12 +332,17 @@ impl Job<'_> {
         let tool = quote(tool);
         let command =
             format!("{tool} --version 2>/dev/null || {tool} version 2>/dev/null || {tool} -v 2>&1");
+        self.output_of(&command).map(|(_, text)| text)
+    }
+
+    /// How a short command ended, and what it printed.
+    fn output_of(&self, command: &str) -> Result<(Finished, String), Failed> {
         let log = temporary(&self.shelf.root);
-        let finished = self.run(&self.shell(&command, log.clone(), VERSION_TIMEOUT));
+        let finished = self.run(&self.shell(command, log.clone(), VERSION_TIMEOUT));
         let text = fs::read_to_string(&log).unwrap_or_default();
         // A file that stays does no harm.
         let _ = fs::remove_file(&log);
-        finished.map(|_| text)
+        Ok((finished?, text))
     }
 
     /// Makes sure that the build is there, and holds it.
@@ -391,12 +396,9 @@ impl Job<'_> {
         if self.subject.version.is_empty() {
             return Ok(String::new());
         }
-        let log = temporary(&self.shelf.root);
-        let finished = self.run(&self.shell(&self.subject.version, log.clone(), VERSION_TIMEOUT));
-        let text = fs::read_to_string(&log).unwrap_or_default();
-        let _ = fs::remove_file(&log);
+        let (finished, text) = self.output_of(&self.subject.version)?;
         let line = text.lines().map(str::trim).find(|line| !line.is_empty());
-        Ok(match finished? {
+        Ok(match finished {
             Finished::Code(0) => self.with_root(line.unwrap_or_default()),
             _ => String::new(),
         })

@@ -42,10 +42,7 @@ pub fn read(path: &Path) -> anyhow::Result<Option<String>> {
 pub fn replace(path: &Path, before: Option<&str>, text: &str) -> anyhow::Result<()> {
     // Behind a symbolic link it is the file that is replaced, not the link.
     let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let folder = match place.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
-        _ => PathBuf::from("."),
-    };
+    let folder = folder_of(&place);
     fs::create_dir_all(&folder).with_context(CannotWrite::at(&folder))?;
     let name = place.file_name().unwrap_or_default().to_string_lossy();
     let fresh = folder.join(format!(".{name}.{}", std::process::id()));
@@ -59,6 +56,14 @@ pub fn replace(path: &Path, before: Option<&str>, text: &str) -> anyhow::Result<
         let _ = fs::remove_file(&fresh);
     }
     outcome
+}
+
+/// The folder in which a file lies.
+pub fn folder_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
+    }
 }
 
 fn write_new(fresh: &Path, place: &Path, text: &str) -> anyhow::Result<()> {

@@ -21,9 +21,8 @@ use sha2::{Digest as _, Sha256};
 use super::file;
 use crate::cause::CannotWrite;
 
-/// How a history begins that an older Prony wrote.
+/// How a history begins that an older Prony wrote, and what makes lines of it.
 const SQLITE: &[u8] = b"SQLite format 3\0";
-/// What makes lines of one.
 const LINES_OF_OLDER: &str = "SELECT json_object('experiment', experiment, 'path', path, 'stamp', stamp, 'entry', json(entry)) FROM entries";
 
 /// An entry in the file.
@@ -55,70 +54,42 @@ pub struct Kept {
     /// The file as it was; `None`: there was none.
     before: Option<String>,
     entries: Vec<KeptEntry>,
-    /// Lines that are none, and why.
+    /// Lines that are no entries, and why.
     damaged: Vec<(String, String)>,
-    is_changed: bool,
     /// Held as long as this lives.
     _lock: Option<File>,
 }
 
 impl Kept {
     /// Reads the history; waits while another Prony has it. One that cannot be used is an error, or with `rebuild` put
-    /// aside; one with damaged lines is put aside, too, and goes on without them.
+    /// aside. Damaged lines are kept, or with `rebuild` given up.
     pub fn open(path: &Path, rebuild: bool) -> anyhow::Result<Kept> {
-        let folder = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
-        fs::create_dir_all(folder).with_context(CannotWrite::at(folder))?;
+        let folder = file::folder_of(path);
+        fs::create_dir_all(&folder).with_context(CannotWrite::at(&folder))?;
         // Where folders cannot be locked, the file is seen to have changed when it is written.
         let lock = File::open(folder).ok();
         let lock = lock.filter(|folder| folder.lock().is_ok());
-        let read = match Kept::read(path) {
-            Err(error) if !(rebuild && path.is_file()) => {
-                return Err(error.context(
-                    "the history cannot be used; --rebuild makes it again from the run directories and puts this one aside",
-                ));
-            }
-            read => read.ok().filter(|kept| kept.damaged.is_empty() || !rebuild),
-        };
-        let kept = match read {
-            Some(kept) => kept,
-            None => {
-                let (aside, whole) = (path.with_added_extension("old"), Kept::read(path).ok());
-                fs::rename(path, &aside)
+        let before = match text(path) {
+            Err(_) if rebuild && path.is_file() => {
+                fs::rename(path, path.with_added_extension("old"))
                     .with_context(|| format!("cannot put {} aside", path.display()))?;
-                Kept {
-                    before: None,
-                    damaged: Vec::new(),
-                    is_changed: true,
-                    entries: whole.map_or_else(Vec::new, |kept| kept.entries),
-                    ..Kept::read(path)?
-                }
+                None
             }
+            read => read.context(
+                "the history cannot be used; --rebuild makes it again from the run directories and puts this one aside",
+            )?,
         };
-        Ok(Kept {
-            _lock: lock,
-            ..kept
-        })
-    }
-
-    fn read(path: &Path) -> anyhow::Result<Kept> {
-        if starts_with(path, SQLITE) {
-            bail!("{}", of_older(path, &path.with_extension("jsonl")));
-        }
-        let before = file::read(path)?;
         let mut kept = Kept {
             path: path.to_owned(),
             before: None,
             entries: Vec::new(),
             damaged: Vec::new(),
-            is_changed: false,
-            _lock: None,
+            _lock: lock,
         };
         for (number, line) in (1..).zip(before.as_deref().unwrap_or_default().lines()) {
             match serde_json::from_str(line) {
                 Ok(entry) => kept.insert(entry),
+                Err(_) if rebuild => {}
                 Err(error) => {
                     let why = format!("{}:{number}: it is no entry ({error})", path.display());
                     kept.damaged.push((line.to_owned(), why));
@@ -130,11 +101,10 @@ impl Kept {
 
     /// In place of the one of its name, if there is one.
     fn insert(&mut self, entry: KeptEntry) {
-        let is_it = |other: &&mut KeptEntry| {
-            other.experiment == entry.experiment && other.id() == entry.id()
-        };
-        match self.entries.iter_mut().find(is_it) {
-            Some(other) => *other = entry,
+        let is_it =
+            |other: &KeptEntry| other.experiment == entry.experiment && other.id() == entry.id();
+        match self.entries.iter().position(is_it) {
+            Some(at) => self.entries[at] = entry,
             None => self.entries.push(entry),
         }
     }
@@ -178,7 +148,6 @@ impl Kept {
             stamp: stamp.to_owned(),
             entry,
         });
-        self.is_changed = true;
         Ok(())
     }
 
@@ -190,25 +159,19 @@ impl Kept {
         ids.find(is_free).unwrap_or_default()
     }
 
-    /// Writes the file, where anything was put.
+    /// Writes the file, where that changes it.
     ///
     /// # Errors
     /// It cannot be written, or somebody else has written it meanwhile.
     pub fn save(&mut self) -> anyhow::Result<()> {
-        if !self.is_changed {
-            return Ok(());
+        let lines = self.entries.iter().map(serde_json::to_string);
+        let damaged = self.damaged.iter().map(|(line, _)| Ok(line.clone()));
+        let lines: Vec<String> = lines.chain(damaged).collect::<Result<_, _>>()?;
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        if self.before.as_ref() != Some(&text) {
+            file::replace(&self.path, self.before.as_deref(), &text)?;
+            self.before = Some(text);
         }
-        let mut text = String::new();
-        for kept in &self.entries {
-            text.push_str(&serde_json::to_string(kept)?);
-            text.push('\n');
-        }
-        for (line, _) in &self.damaged {
-            text.push_str(line);
-            text.push('\n');
-        }
-        file::replace(&self.path, self.before.as_deref(), &text)?;
-        (self.before, self.is_changed) = (Some(text), false);
         Ok(())
     }
 
@@ -217,9 +180,7 @@ impl Kept {
     pub fn entries(&self, experiment: &str, there: &[String]) -> (Vec<Entry>, Vec<String>) {
         let mut own: Vec<&KeptEntry> = self.of(experiment).collect();
         own.sort_by_key(|kept| (kept.started_unix_ms(), kept.id().to_owned()));
-        let wrong =
-            |why: &str| format!("{why}; --rebuild makes it again where its run directory is there");
-        let mut unreadable: Vec<String> = self.damaged.iter().map(|(_, why)| wrong(why)).collect();
+        let mut unreadable: Vec<String> = self.damaged.iter().map(|(_, why)| why.clone()).collect();
         let mut entries = Vec::new();
         for kept in own {
             let is_there =
@@ -232,21 +193,22 @@ impl Kept {
                 }),
                 Err(error) => {
                     let (path, id) = (self.path.display(), kept.id());
-                    let why = format!("{path}: the entry {id} cannot be read ({error})");
-                    unreadable.push(wrong(&why));
+                    unreadable.push(format!("{path}: the entry {id} cannot be read ({error})"));
                 }
             }
+        }
+        for why in &mut unreadable {
+            why.push_str("; --rebuild makes it again where its run directory is there");
         }
         (entries, unreadable)
     }
 }
 
-fn starts_with(path: &Path, bytes: &[u8]) -> bool {
-    use std::io::Read as _;
-    let mut start = vec![0; bytes.len()];
-    let file = File::open(path);
-    let read = file.and_then(|mut file| file.read_exact(&mut start));
-    read.is_ok() && start == bytes
+fn text(path: &Path) -> anyhow::Result<Option<String>> {
+    if fs::read(path).is_ok_and(|bytes| bytes.starts_with(SQLITE)) {
+        bail!("{}", of_older(path, &path.with_extension("jsonl")));
+    }
+    file::read(path)
 }
 
 /// What to do with the history `older` of an older Prony, which kept it in SQLite, for its entries to be in `path`.
@@ -386,9 +348,8 @@ mod tests {
             );
             assert_eq!(kept.damaged.len(), 1, "it stays");
             drop(kept);
-            let kept = Kept::open(&path, true).expect("put aside");
+            let kept = Kept::open(&path, true).expect("given up");
             assert_eq!((kept.entries.len(), kept.damaged.len()), (2, 0));
-            assert!(path.with_added_extension("old").exists());
         }
     }
 

@@ -144,11 +144,7 @@ impl Failed {
             true => read_log().unwrap_or_default(),
             false => self.remedy.clone(),
         };
-        NotRun {
-            what: id.to_owned(),
-            reason: self.reason.clone(),
-            remedy,
-        }
+        NotRun::new(id, &self.reason, remedy)
     }
 }
 

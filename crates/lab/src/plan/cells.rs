@@ -281,18 +281,8 @@ pub fn connections(
     cap: &ConnectionCap,
     quick: bool,
 ) -> Vec<(Connections, u32)> {
-    let mut asked = workload.connections.clone();
-    if let Some(kept) = experiment.quick.connections.as_ref().filter(|_| quick) {
-        let few: Vec<Connections> = asked
-            .iter()
-            .copied()
-            .filter(|c| kept.get_ref().contains(c))
-            .collect();
-        asked.truncate(1);
-        if !few.is_empty() {
-            asked = few;
-        }
-    }
+    let kept = experiment.quick.connections.as_ref().filter(|_| quick);
+    let asked = quick_ones(&workload.connections, kept.map(Spanned::get_ref));
     let most = experiment.quick.connections_max.filter(|_| quick);
     let most = most.unwrap_or(u32::MAX);
     let mut cut: Vec<(Connections, u32)> = Vec::with_capacity(asked.len());
@@ -314,19 +304,25 @@ fn rates(arrival: &Arrival, experiment: &Experiment, quick: bool) -> Vec<Option<
     let (Arrival::Constant { rates_per_s } | Arrival::Poisson { rates_per_s }) = arrival else {
         return vec![None];
     };
-    let mut rates = rates_per_s.clone();
-    if let Some(kept) = experiment.quick.rates.as_ref().filter(|_| quick) {
-        let few: Vec<f64> = rates
-            .iter()
-            .copied()
-            .filter(|rate| kept.get_ref().contains(rate))
-            .collect();
-        rates.truncate(1);
-        if !few.is_empty() {
-            rates = few;
-        }
-    }
+    let kept = experiment.quick.rates.as_ref().filter(|_| quick);
+    let rates = quick_ones(rates_per_s, kept.map(Spanned::get_ref));
     rates.into_iter().map(Some).collect()
+}
+
+/// Of the sizes that are `asked` for those that a quick run keeps, or the first; all where it says nothing of them.
+pub fn quick_ones<T: Copy + PartialEq>(asked: &[T], kept: Option<&Vec<T>>) -> Vec<T> {
+    let Some(kept) = kept else {
+        return asked.to_vec();
+    };
+    let few: Vec<T> = asked
+        .iter()
+        .copied()
+        .filter(|one| kept.contains(one))
+        .collect();
+    match few.is_empty() {
+        true => asked.iter().copied().take(1).collect(),
+        false => few,
+    }
 }
 
 /// The different values, in order.

@@ -135,7 +135,7 @@ fn run_or_check(
 /// How long the searches of cells that have one usually take.
 fn searches(plan: &Plan) -> BTreeMap<String, Nanos> {
     let length = |cell: &Cell| {
-        let workload = plan.workloads.iter().find(|w| w.name == cell.workload)?;
+        let workload = plan.workload_of(cell)?;
         let is_one = workload.find_max.is_some();
         is_one.then(|| (cell.id.clone(), plan::search_length(workload)))
     };
@@ -365,17 +365,10 @@ impl Runner<'_> {
         }
         // Whatever became of the supervisor, the kernel is as it was before.
         note.map_or(Ok(()), Note::settle)?;
-        match result {
-            Ok(result) => return Ok(result),
-            Err(_) if watch.interrupted => record.outcome = Outcome::Interrupted,
-            Err(reason) => {
-                record.outcome = Outcome::Failed {
-                    phase: watch.phase,
-                    reason,
-                };
-            }
-        }
-        Ok((record, None))
+        Ok(result.unwrap_or_else(|reason| {
+            record.outcome = watch.outcome(reason);
+            (record, None)
+        }))
     }
 
     /// Starts the supervisor of a trial.
@@ -519,6 +512,17 @@ impl Watch {
         }
     }
 
+    /// How a trial ended that has no record, for this reason.
+    fn outcome(&self, reason: String) -> Outcome {
+        match self.interrupted {
+            true => Outcome::Interrupted,
+            false => Outcome::Failed {
+                phase: self.phase,
+                reason,
+            },
+        }
+    }
+
     /// Requests a graceful end, once.
     fn interrupt(&mut self, stop: Nanos) {
         if !self.interrupted {
@@ -545,11 +549,7 @@ enum Reported {
 fn failed_early(plan: &Plan, trial: &Trial) -> bool {
     let is_program = || {
         let cell = plan.cells.iter().find(|cell| cell.id == trial.cell);
-        let of_client = |cell: &Cell| {
-            let workload = plan.workloads.iter().find(|w| w.name == cell.workload);
-            workload.is_some_and(|workload| workload.client.is_some())
-        };
-        cell.is_some_and(|cell| cell.count.is_some() || of_client(cell))
+        cell.is_some_and(|cell| cell.count.is_some() || !plan::is_server(plan, cell))
     };
     match &trial.outcome {
         Outcome::Failed { phase, .. } => *phase <= Phase::Verify || is_program(),

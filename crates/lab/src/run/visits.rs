@@ -83,13 +83,7 @@ impl Member<'_, '_> {
             Err(reason) => {
                 self.watch.supervisor.end();
                 let mut record = self.record.clone();
-                record.outcome = match self.watch.interrupted {
-                    true => Outcome::Interrupted,
-                    false => Outcome::Failed {
-                        phase: self.watch.phase,
-                        reason,
-                    },
-                };
+                record.outcome = self.watch.outcome(reason);
                 self.ended = Some((record, None));
                 None
             }
