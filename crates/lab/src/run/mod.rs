@@ -23,6 +23,7 @@
 //!     wrk: None,
 //!     profile: None,
 //!     again: true,
+//!     check_only: false,
 //!     interrupt: Interrupt::default(),
 //! };
 //! let outcome = run(&plan, environment, &options, &mut |event: Event<'_>| {
@@ -72,26 +73,6 @@ pub fn run(
     options: &Options,
     progress: &mut dyn Progress,
 ) -> Result<RunOutcome, RunError> {
-    run_or_check(plan, environment, options, false, progress)
-}
-
-/// Runs the trials without load: starts each server, checks its responses, stops it. Programs and clients do their work.
-pub fn check(
-    plan: &Plan,
-    environment: Environment,
-    options: &Options,
-    progress: &mut dyn Progress,
-) -> Result<RunOutcome, RunError> {
-    run_or_check(plan, environment, options, true, progress)
-}
-
-fn run_or_check(
-    plan: &Plan,
-    environment: Environment,
-    options: &Options,
-    check_only: bool,
-    progress: &mut dyn Progress,
-) -> Result<RunOutcome, RunError> {
     let tasks = tasks(plan, options.wrk.as_ref(), options.profile.as_ref())?;
     let journal = if options.resume {
         Journal::resume(&options.dir, plan, &environment)?
@@ -106,7 +87,6 @@ fn run_or_check(
     let mut runner = Runner {
         plan,
         options,
-        check_only,
         work: WorkFolder::open(&dir)?,
         dir,
         journal,
@@ -180,7 +160,6 @@ fn end_of(order: &TrialOrder) -> Nanos {
 struct Runner<'a> {
     plan: &'a Plan,
     options: &'a Options,
-    check_only: bool,
     dir: PathBuf,
     work: WorkFolder,
     journal: Journal,
@@ -214,7 +193,7 @@ impl Runner<'_> {
             left: self.left(&open),
         });
         self.units(open, progress)?;
-        if self.options.again && !self.check_only && !self.outcome.interrupted {
+        if self.options.again && !self.options.check_only && !self.outcome.interrupted {
             let tasks = disturbed::tasks(self.plan, self.journal.trials());
             let open = self.open_tasks(&tasks);
             self.total += u32::try_from(open.len()).unwrap_or(0);
@@ -438,7 +417,7 @@ impl Runner<'_> {
             position: task.position,
             seed: Random::of(self.plan.seed, &purpose).next_u64(),
             in_turns: false,
-            check_only: self.check_only,
+            check_only: self.options.check_only,
             generator: task.generator.clone(),
             driver: self.options.driver.clone(),
             prony: absolute(&self.options.prony),

@@ -41,6 +41,9 @@ pub struct Options {
     pub profile: Option<Means>,
     /// Whether what others disturbed is measured once more at the end.
     pub again: bool,
+    /// Whether there is no load: each server is started, its responses are checked, and it is stopped. Programs and clients
+    /// do their work.
+    pub check_only: bool,
     /// Raised when the user interrupts the run.
     pub interrupt: Interrupt,
 }

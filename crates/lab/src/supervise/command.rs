@@ -11,11 +11,11 @@ use prony_base::{Nanos, clock};
 use prony_record::Exit;
 
 use super::client::{Supervisor, SupervisorError};
-use super::order::{CommandOrder, Order, Report};
+use super::order::{Order, Report};
 use super::turns::Interrupt;
 use crate::build::{CommandSpec, Finished, LaunchError, Launcher};
-use crate::launch::{self, Ended, Resolved, Wanted};
-use crate::root::{self, Rooted};
+use crate::launch::{self, Ended, Wanted};
+use crate::root;
 
 /// Interval at which a cancellation is polled.
 const POLL: Duration = Duration::from_millis(50);
@@ -45,39 +45,8 @@ impl SupervisedLauncher {
 
 impl Launcher for SupervisedLauncher {
     fn run(&self, command: &CommandSpec, cancel: &AtomicBool) -> Result<Finished, LaunchError> {
-        self.carry_out(None, command, cancel)
-    }
-
-    fn run_in(
-        &self,
-        rooted: &Rooted,
-        command: &CommandSpec,
-        cancel: &AtomicBool,
-    ) -> Result<Finished, LaunchError> {
-        self.carry_out(Some(rooted), command, cancel)
-    }
-}
-
-impl SupervisedLauncher {
-    fn carry_out(
-        &self,
-        rooted: Option<&Rooted>,
-        command: &CommandSpec,
-        cancel: &AtomicBool,
-    ) -> Result<Finished, LaunchError> {
         let failed = |error: SupervisorError| LaunchError(error.to_string());
-        let order = Order::Command(CommandOrder {
-            resolved: Resolved {
-                command: command.argv.clone(),
-                env: command.env.iter().cloned().collect(),
-                dir: command.cwd.clone(),
-                root: rooted.map_or_else(PathBuf::new, |rooted| rooted.dir.clone()),
-                capabilities: command.capabilities.clone(),
-            },
-            rooted: rooted.cloned(),
-            log: command.log.clone(),
-            timeout_ns: command.timeout.0,
-        });
+        let order = Order::Command(command.clone());
         let mut supervisor = Supervisor::start(&self.prony, self.wanted, order).map_err(failed)?;
         let mut cancelled = false;
         loop {
@@ -113,7 +82,7 @@ fn finished(
 }
 
 /// Runs the command. The caller kills processes that it leaves.
-pub fn run(order: &CommandOrder, alone: bool, interrupt: &Interrupt) -> Report {
+pub fn run(order: &CommandSpec, alone: bool, interrupt: &Interrupt) -> Report {
     let pid = match start(order, alone) {
         Ok(pid) => pid,
         Err(error) => {
@@ -142,7 +111,7 @@ pub fn run(order: &CommandOrder, alone: bool, interrupt: &Interrupt) -> Report {
     }
 }
 
-fn start(order: &CommandOrder, alone: bool) -> io::Result<u32> {
+fn start(order: &CommandSpec, alone: bool) -> io::Result<u32> {
     let log = File::create(&order.log)?;
     if let Some(rooted) = &order.rooted {
         root::furnish(rooted, alone)?;

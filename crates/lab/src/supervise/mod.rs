@@ -54,8 +54,8 @@ pub use turns::Interrupt;
 pub(crate) use turns::Turns;
 
 pub use order::{
-    CommandOrder, Envelope, Generator, INTERRUPT, Order, ProgramOrder, Ran, Report, TURN,
-    TrialOrder, TurnOrder, WORD,
+    Envelope, Generator, INTERRUPT, Order, ProgramOrder, Ran, Report, TURN, TrialOrder, TurnOrder,
+    WORD,
 };
 
 /// Looks at descendants of 1 ms each before one that cannot be killed is left to the kernel.

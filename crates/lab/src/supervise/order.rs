@@ -10,11 +10,11 @@ use prony_record::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::build::CommandSpec;
 use crate::launch::{Entered, Resolved, Wanted};
 use crate::network::Refusal;
 use crate::passed::To;
 use crate::profile::Pass;
-use crate::root::Rooted;
 
 /// The hidden command of `prony` that runs [`super::main`].
 pub const WORD: &str = "__supervise";
@@ -72,7 +72,7 @@ pub enum Order {
     /// Run one trial.
     Trial(TrialOrder),
     /// Run one command to its end.
-    Command(CommandOrder),
+    Command(CommandSpec),
     /// Start one program and wait for it, in a process that does nothing else.
     Program(ProgramOrder),
 }
@@ -201,20 +201,6 @@ impl Generator {
     pub fn is_own(&self) -> bool {
         !matches!(self, Generator::Wrk { .. })
     }
-}
-
-/// One command, run to its end.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CommandOrder {
-    /// What is started.
-    pub resolved: Resolved,
-    /// What its root file system is furnished with; `None`: it has the machine's own.
-    #[serde(default)]
-    pub rooted: Option<Rooted>,
-    /// File that its output goes to, both streams in one; created or cut.
-    pub log: PathBuf,
-    /// After this it is killed.
-    pub timeout_ns: u64,
 }
 
 /// One program, started by a process that has just begun.
