@@ -11,9 +11,7 @@ use std::rc::Rc;
 
 use prony_base::{Instant, Nanos, clock};
 use prony_engine::{Config, DriverChoice, Handle, Task};
-use prony_record::{
-    Canary, CanaryPair, CoreUse, Isolation, Outcome, Phase, ReadySign, Trial, Work,
-};
+use prony_record::{Canary, CanaryPair, CoreUse, Isolation, Outcome, Phase, Trial, Work};
 use prony_runtime::services::{
     Context, Definition, Failure, Filter, Options, Reason, Service, ServiceError, ServiceId,
     Services,
@@ -22,9 +20,8 @@ use rustix::process::Signal;
 
 use super::context::{Halt, TrialContext};
 use super::log::{self, Log};
-use super::process::{Children, Participant, Process, Ready, Step};
+use super::process::{Children, Participant};
 use super::profiling::{self, WholeRun};
-use super::start::Place;
 use crate::network::{Network, PEER};
 use crate::sample::machine;
 use crate::sample::parse::CoreTimes;
@@ -242,44 +239,13 @@ impl<'a> Lifecycle<'a> {
     /// Starts a server, which will be stopped before everything started so far.
     pub async fn start(&self, participant: &Rc<Participant>) -> Result<ServiceId, Halt> {
         self.watched.logs.borrow_mut().push(participant.log.clone());
-        let process = Process::new(
-            self.context.clone(),
-            participant.clone(),
-            self.children.clone(),
-        );
-        let definition = Definition::shared(participant.title.clone(), Rc::new(process))
-            .requires::<Rc<Children>>(|_, _, _| {}, |_, _| {})
-            .requires::<Rc<Sampling>>(|_, _, _| {}, |_, _| {})
-            .provides::<Rc<dyn Step>>(|process| process)
-            .stop_timeout(participant.stop_signal.timeout + STUCK);
-        self.step(definition).await
-    }
-
-    /// Waits until the started server is ready.
-    pub async fn wait_ready(
-        &self,
-        participant: &Rc<Participant>,
-        sign: &ReadySign,
-        place: &Place,
-    ) -> Result<(), Halt> {
-        let (context, children) = (self.context.clone(), self.children.clone());
-        let ready = Ready::new(
-            context,
-            participant.clone(),
-            children,
-            sign.clone(),
-            place.clone(),
-        );
-        let definition = Definition::shared(format!("{} ready", participant.title), Rc::new(ready))
-            .provides::<Rc<dyn Step>>(|ready| ready)
-            .start_timeout(Nanos(sign.timeout_ns) + STUCK);
-        self.step(definition).await.map(drop)
-    }
-
-    /// Starts the next service in order.
-    async fn step<S: Service>(&self, definition: Definition<S>) -> Result<ServiceId, Halt> {
         let number = self.steps.get() + 1;
         self.steps.set(number);
+        let definition = Definition::shared(participant.title.clone(), participant.clone())
+            .requires::<Rc<Children>>(|_, _, _| {}, |_, _| {})
+            .requires::<Rc<Sampling>>(|_, _, _| {}, |_, _| {})
+            .provides::<Rc<Participant>>(|participant| participant)
+            .stop_timeout(participant.stop_signal.timeout + STUCK);
         let definition = self.after_last(definition).property(STEP, number);
         let id = self.up(definition).await?;
         self.last.set(Some(number));
@@ -291,8 +257,8 @@ impl<'a> Lifecycle<'a> {
         match self.last.get() {
             None => definition,
             Some(last) => definition
-                .requires::<Rc<dyn Step>>(|_, _, _| {}, |_, _| {})
-                .filter::<Rc<dyn Step>>(Filter::equal(STEP, last)),
+                .requires::<Rc<Participant>>(|_, _, _| {}, |_, _| {})
+                .filter::<Rc<Participant>>(Filter::equal(STEP, last)),
         }
     }
 

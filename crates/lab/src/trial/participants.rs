@@ -3,7 +3,7 @@
 //! instances can be stopped and restarted.
 //!
 //! ```text
-//! backing <- ready <- .. <- instances <- ready <- front <- ready        (an arrow: is required by)
+//! backing <- .. <- instances <- front        (an arrow: is required by, once it is ready)
 //! ```
 //!
 //! Not for: starting one process ([`super::process`]), or the load ([`super::server`]).
@@ -16,7 +16,7 @@ use rustix::process::Signal;
 
 use super::context::{First, Halt, TrialContext, first};
 use super::lifecycle::{Lifecycle, Mark};
-use super::process::{Participant, any_ended};
+use super::process::{Children, Participant, any_ended};
 use super::start::{self, Place, Places};
 use crate::launch::{self, Resolved};
 use crate::network::Network;
@@ -30,6 +30,7 @@ struct Instance {
 /// The servers of a trial.
 pub struct Participants {
     context: Rc<TrialContext>,
+    children: Rc<Children>,
     /// On whose far side they all are.
     network: Rc<Network>,
     /// Those that must stay alive, in start order.
@@ -43,10 +44,11 @@ pub struct Participants {
 
 impl Participants {
     /// No servers yet.
-    pub fn new(context: Rc<TrialContext>, network: Rc<Network>) -> Participants {
+    pub fn new(lifecycle: &Lifecycle<'_>) -> Participants {
         Participants {
-            context,
-            network,
+            context: lifecycle.context.clone(),
+            children: lifecycle.children.clone(),
+            network: lifecycle.network.clone(),
             living: Vec::new(),
             instances: Vec::new(),
             all: Vec::new(),
@@ -76,7 +78,7 @@ impl Participants {
 
     /// Waits until all instances are ready, then starts the front and waits for it.
     pub async fn ready(&mut self, lifecycle: &Lifecycle<'_>, places: &Places) -> Result<(), Halt> {
-        self.instances_ready(lifecycle, places).await?;
+        self.instances_ready(places).await?;
         let order = self.context.clone();
         let order = &order.order;
         let (Some(front), Some(place)) = (&order.front, &places.front) else {
@@ -102,8 +104,7 @@ impl Participants {
         let participant = self.participant(role, server, resolved, format!("-{name}"));
         let participant = Rc::new(participant);
         self.bring_up(lifecycle, participant.clone()).await?;
-        self.wait_ready(lifecycle, &participant, server, place)
-            .await
+        self.wait_ready(&participant, server, place).await
     }
 
     fn is_url(&self) -> bool {
@@ -141,14 +142,10 @@ impl Participants {
         Ok(())
     }
 
-    async fn instances_ready(
-        &self,
-        lifecycle: &Lifecycle<'_>,
-        places: &Places,
-    ) -> Result<(), Halt> {
+    async fn instances_ready(&self, places: &Places) -> Result<(), Halt> {
         for (instance, place) in self.instances.iter().zip(&places.instances) {
             let subject = &self.context.order.subject;
-            self.wait_ready(lifecycle, &instance.participant, subject, place)
+            self.wait_ready(&instance.participant, subject, place)
                 .await?;
         }
         Ok(())
@@ -168,6 +165,7 @@ impl Participants {
             _ => "subject".to_owned(),
         };
         Participant::new(
+            self.children.clone(),
             (role, title),
             (resolved, &server.stop),
             &self.context.order.cores.subject,
@@ -193,19 +191,19 @@ impl Participants {
     /// Waits until one is ready; fails if another one ends meanwhile.
     async fn wait_ready(
         &self,
-        lifecycle: &Lifecycle<'_>,
         participant: &Rc<Participant>,
         server: &PlannedSubject,
         place: &Place,
     ) -> Result<(), Halt> {
         let before = format!("the {} was ready", participant.title);
-        let waiting = lifecycle.wait_ready(participant, &server.ready, place);
+        let waiting = participant.ready(&server.ready, place);
+        let waiting = self.context.unless_interrupted(waiting);
         let others = self
             .living
             .iter()
             .filter(|other| !Rc::ptr_eq(other, participant));
         let others: Vec<Rc<Participant>> = others.cloned().collect();
-        while_alive(&others, &before, waiting).await?
+        while_alive(&others, &before, waiting).await??
     }
 
     /// Awaits `work`; fails if a server ends before it is done.
@@ -273,7 +271,7 @@ impl Participants {
             lifecycle.follow(mark);
         }
         self.start_instances(lifecycle, places, "-anew").await?;
-        self.instances_ready(lifecycle, places).await
+        self.instances_ready(places).await
     }
 
     /// Every server that was started, in order.
@@ -289,7 +287,7 @@ async fn while_alive<T>(
 ) -> Result<T, Halt> {
     let children: Vec<_> = participants
         .iter()
-        .flat_map(|participant| participant.children())
+        .flat_map(|participant| participant.processes())
         .collect();
     match first(any_ended(&children), work).await {
         First::Other(done) => Ok(done),

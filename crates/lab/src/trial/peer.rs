@@ -4,7 +4,6 @@
 //!
 //! Not for: the client ([`super::program`]), or networks ([`crate::network`]).
 
-use std::future::Future;
 use std::rc::Rc;
 
 use prony_base::{Nanos, clock};
@@ -18,7 +17,6 @@ use super::lifecycle::{self, Lifecycle};
 use super::process::Participant;
 use super::start::{self, Place};
 use crate::counts::{Patterns, Readings};
-use crate::network::Network;
 
 /// How long the peer's counters may take to settle after the client has ended.
 const SETTLE: Nanos = Nanos::from_secs(5);
@@ -30,7 +28,8 @@ pub struct Peer<'a> {
     context: Rc<TrialContext>,
     asked: &'a PlannedClient,
     server: PlannedSubject,
-    participant: Rc<Participant>,
+    /// Its process.
+    pub participant: Rc<Participant>,
     /// Where it is to be, as the client reaches it.
     pub place: Place,
     readings: Readings,
@@ -39,12 +38,9 @@ pub struct Peer<'a> {
 }
 
 impl<'a> Peer<'a> {
-    /// The peer of a client on the far side of `network`; it has not been started. Errors: it has no place to listen.
-    pub fn new(
-        context: Rc<TrialContext>,
-        asked: &'a PlannedClient,
-        network: Rc<Network>,
-    ) -> Result<Peer<'a>, Halt> {
+    /// The peer of a client; it has not been started. Errors: it has no place to listen.
+    pub fn new(lifecycle: &Lifecycle<'_>, asked: &'a PlannedClient) -> Result<Peer<'a>, Halt> {
+        let (context, network) = (lifecycle.context.clone(), lifecycle.network.clone());
         let order = &context.order;
         let lacking = || Halt::Failed("the trial has no peer".to_owned());
         let server = order.peer.clone().ok_or_else(lacking)?;
@@ -55,6 +51,7 @@ impl<'a> Peer<'a> {
             ..ClientReport::default()
         };
         let participant = Participant::new(
+            lifecycle.children.clone(),
             (Role::Peer, "peer".to_owned()),
             (
                 start::resolve_peer(order, &server, asked, &place),
@@ -81,9 +78,8 @@ impl<'a> Peer<'a> {
         lifecycle.watch_over().await?;
         lifecycle.start(&self.participant).await?;
         lifecycle.enter(Phase::Ready);
-        lifecycle
-            .wait_ready(&self.participant, &self.server.ready, &self.place)
-            .await?;
+        let ready = self.participant.ready(&self.server.ready, &self.place);
+        self.context.unless_interrupted(ready).await??;
         lifecycle.enter(Phase::Verify);
         let page = self.look_at_page();
         self.context.check("page", page)?;
@@ -138,7 +134,7 @@ impl<'a> Peer<'a> {
             let waiting = self.context.handle.sleep(stale);
             self.context.unless_interrupted(waiting).await?;
             lifecycle.children.collect();
-            self.lives("its counts were read")?;
+            self.participant.lives("its counts were read")?;
             let page = self.place.request(&Method::Get, &sign.path);
             let reading = page
                 .and_then(|page| patterns.read(&page.body))
@@ -164,20 +160,6 @@ impl<'a> Peer<'a> {
         let source = format!("GET {} of {}", self.sign()?.path, self.server.name);
         self.report.peer = self.readings.counted(&source);
         Ok(())
-    }
-
-    /// Checks that it is alive. Errors: it ended before `before`, and how.
-    pub fn lives(&self, before: &str) -> Result<(), Halt> {
-        self.participant.lives(before)
-    }
-
-    /// Awaits `work`; fails if it ends before that is done.
-    pub async fn while_alive<T>(
-        &self,
-        before: &str,
-        work: impl Future<Output = T>,
-    ) -> Result<T, Halt> {
-        self.participant.while_alive(before, work).await
     }
 
     /// Records what the window took of the sampler, and that the generator's cores were the peer's.

@@ -2,7 +2,7 @@
 //! what the kernel says that it used. A client is a program beside a peer ([`super::peer`]), a server as in any trial.
 //!
 //! ```text
-//! children <- sampling <- peer <- ready <- client        (an arrow: is required by)
+//! children <- sampling <- peer, ready <- client        (an arrow: is required by)
 //!             sampling, program
 //! ```
 //!
@@ -113,8 +113,7 @@ impl<'a> Program<'a> {
         let order = &self.context.order;
         let resolved = match self.work {
             Work::Client(asked) => {
-                let network = self.lifecycle.network.clone();
-                let peer = Peer::new(self.context.clone(), asked, network)?;
+                let peer = Peer::new(&self.lifecycle, asked)?;
                 let place = &peer.place;
                 let (client, translation) =
                     start::resolve_client(order, asked, self.threads, place);
@@ -186,7 +185,7 @@ impl<'a> Program<'a> {
         let ended = self.context.within(timeout, runner.ended(), late);
         let living = async {
             match &self.peer {
-                Some(peer) => peer.while_alive("the client ended", ended).await,
+                Some(peer) => (peer.participant.while_alive("the client ended", ended)).await,
                 None => Ok(ended.await),
             }
         };
@@ -200,7 +199,7 @@ impl<'a> Program<'a> {
         }
         waited???;
         if let Some(peer) = &self.peer {
-            peer.lives("the client ended")?;
+            peer.participant.lives("the client ended")?;
         }
         self.note_end(runner);
         match runner.exit() {

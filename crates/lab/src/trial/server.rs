@@ -66,7 +66,7 @@ impl<'a> Server<'a> {
         let knows = context.order.generator == Generator::Prony;
         Server {
             counter: context.order.workload.counter.clone().filter(|_| knows),
-            participants: Participants::new(context.clone(), lifecycle.network.clone()),
+            participants: Participants::new(&lifecycle),
             lifecycle,
             turns,
             context,
