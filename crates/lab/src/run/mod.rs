@@ -90,6 +90,7 @@ pub fn run(
         work: WorkFolder::open(&dir)?,
         dir,
         journal,
+        progress,
         pace: Pace::new(
             Nanos(plan.warmup_ns) + Nanos(plan.duration_ns),
             searches(plan),
@@ -103,7 +104,7 @@ pub fn run(
     };
     // The processes of a trial are pinned where they start; what the lab runs beside them is to disturb neither side.
     let lab = &plan.cores.lab;
-    let all = launch::on_cores(lab, || runner.all(&tasks, progress));
+    let all = launch::on_cores(lab, || runner.all(&tasks));
     all.map_err(|source| RunError::Cores {
         cores: list(lab),
         source,
@@ -163,6 +164,7 @@ struct Runner<'a> {
     dir: PathBuf,
     work: WorkFolder,
     journal: Journal,
+    progress: &'a mut dyn Progress,
     pace: Pace,
     /// By cell: trials that failed before anything was measured.
     early_failures: BTreeMap<String, u32>,
@@ -177,7 +179,7 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    fn all(&mut self, tasks: &[Task<'_>], progress: &mut dyn Progress) -> Result<(), RunError> {
+    fn all(&mut self, tasks: &[Task<'_>]) -> Result<(), RunError> {
         self.total = u32::try_from(tasks.len()).unwrap_or(u32::MAX);
         for trial in self.journal.trials() {
             if store::is_finished(trial) && failed_early(self.plan, trial) {
@@ -187,23 +189,23 @@ impl Runner<'_> {
         let open = self.open_tasks(tasks);
         self.outcome.kept = self.total - u32::try_from(open.len()).unwrap_or(self.total);
         self.done = self.outcome.kept;
-        progress.event(Event::Begun {
+        self.progress.event(Event::Begun {
             kept: self.done,
             total: self.total,
             left: self.left(&open),
         });
-        self.units(open, progress)?;
+        self.units(open)?;
         if self.options.again && !self.options.check_only && !self.outcome.interrupted {
             let tasks = disturbed::tasks(self.plan, self.journal.trials());
             let open = self.open_tasks(&tasks);
             self.total += u32::try_from(open.len()).unwrap_or(0);
-            self.units(open, progress)?;
+            self.units(open)?;
         }
         Ok(())
     }
 
     /// Runs and records these trials.
-    fn units(&mut self, open: Vec<Task<'_>>, progress: &mut dyn Progress) -> Result<(), RunError> {
+    fn units(&mut self, open: Vec<Task<'_>>) -> Result<(), RunError> {
         let units = visits::units(self.plan, open);
         for (index, unit) in units.iter().enumerate() {
             if self.options.interrupt.is_raised() {
@@ -212,25 +214,20 @@ impl Runner<'_> {
             }
             let later: Vec<Task<'_>> = units[index + 1..].iter().flatten().cloned().collect();
             match unit.as_slice() {
-                [task] if !self.is_visited(task) => self.by_itself(task, &later, progress)?,
-                tasks => self.in_turns(tasks, &later, progress)?,
+                [task] if !self.is_visited(task) => self.by_itself(task, &later)?,
+                tasks => self.in_turns(tasks, &later)?,
             }
         }
         Ok(())
     }
 
     /// Runs and records one trial; `later` are those after it.
-    fn by_itself(
-        &mut self,
-        task: &Task<'_>,
-        later: &[Task<'_>],
-        progress: &mut dyn Progress,
-    ) -> Result<(), RunError> {
-        if self.leave_out(task, progress) {
+    fn by_itself(&mut self, task: &Task<'_>, later: &[Task<'_>]) -> Result<(), RunError> {
+        if self.leave_out(task) {
             return Ok(());
         }
         let start = clock::monotonic();
-        let (mut trial, histogram) = self.one(task, progress)?;
+        let (mut trial, histogram) = self.one(task)?;
         if let Some(why) = self.unfit.get(&task.cell.id)
             && plan::visits::is_visited(self.plan, task.cell)
         {
@@ -239,17 +236,17 @@ impl Runner<'_> {
                 .push(format!("measured by itself, not in turns: {why}"));
         }
         let length = clock::monotonic().since(start);
-        self.record(task, (trial, histogram), length, later, progress)
+        self.record(task, (trial, histogram), length, later)
     }
 
     /// Skips a trial whose cell has failed before; returns whether it did.
-    fn leave_out(&mut self, task: &Task<'_>, progress: &mut dyn Progress) -> bool {
+    fn leave_out(&mut self, task: &Task<'_>) -> bool {
         if !self.is_hopeless(task.cell) {
             return false;
         }
         self.done += 1;
         self.outcome.left_out += 1;
-        progress.event(Event::LeftOut {
+        self.progress.event(Event::LeftOut {
             cell: task.cell,
             block: task.block,
             done: self.done,
@@ -265,7 +262,6 @@ impl Runner<'_> {
         (trial, histogram): (Trial, Option<Histogram>),
         length: Nanos,
         later: &[Task<'_>],
-        progress: &mut dyn Progress,
     ) -> Result<(), RunError> {
         self.journal
             .append(trial, histogram.as_ref(), &task.stem())?;
@@ -273,7 +269,7 @@ impl Runner<'_> {
         self.pace.note(&task.cell.id, length);
         self.done += 1;
         let left = self.left(later);
-        self.count_last(progress, left);
+        self.count_last(left);
         Ok(())
     }
 
@@ -306,7 +302,7 @@ impl Runner<'_> {
     }
 
     /// Counts the trial that was recorded last, and reports it.
-    fn count_last(&mut self, progress: &mut dyn Progress, left: Nanos) {
+    fn count_last(&mut self, left: Nanos) {
         let Some(trial) = self.journal.trials().last() else {
             return;
         };
@@ -318,7 +314,7 @@ impl Runner<'_> {
         if failed_early(self.plan, trial) {
             *self.early_failures.entry(trial.cell.clone()).or_default() += 1;
         }
-        progress.event(Event::Ended {
+        self.progress.event(Event::Ended {
             trial,
             done: self.done,
             total: self.total,
@@ -327,18 +323,14 @@ impl Runner<'_> {
     }
 
     /// Runs one trial under a supervisor of its own.
-    fn one(
-        &self,
-        task: &Task<'_>,
-        progress: &mut dyn Progress,
-    ) -> Result<(Trial, Option<Histogram>), RunError> {
+    fn one(&mut self, task: &Task<'_>) -> Result<(Trial, Option<Histogram>), RunError> {
         let order = self.order(task)?;
         let stop = end_of(&order);
         let mut record = order.unfinished();
         let values = sysctl::wanted(&order.cell, &order.settings);
         let note = Note::of(&self.dir, &values)?;
-        let mut watch = self.start(task, order, progress)?;
-        let result = watch.result(stop, progress);
+        let mut watch = self.start(task, order)?;
+        let result = watch.result(stop, self.progress);
         if result.is_err() {
             watch.supervisor.end();
         }
@@ -351,13 +343,8 @@ impl Runner<'_> {
     }
 
     /// Starts the supervisor of a trial.
-    fn start(
-        &self,
-        task: &Task<'_>,
-        order: TrialOrder,
-        progress: &mut dyn Progress,
-    ) -> Result<Watch, RunError> {
-        progress.event(Event::Started {
+    fn start(&mut self, task: &Task<'_>, order: TrialOrder) -> Result<Watch, RunError> {
+        self.progress.event(Event::Started {
             cell: task.cell,
             block: task.block,
             generator: task.generator_name(),
