@@ -616,6 +616,17 @@ fn descendants_among(root: u32, parents: &[(u32, u32)]) -> Vec<u32> {
     found
 }
 
+/// Whether a thread of the process is neither stopped nor at its end.
+pub fn moves(pid: u32) -> bool {
+    numbered(&format!("/proc/{pid}/task"))
+        .into_iter()
+        .any(|tid| {
+            let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat"));
+            let stat = text.ok().and_then(|text| crate::sample::parse::stat(&text));
+            stat.is_some_and(|stat| !matches!(stat.state, 'T' | 't' | 'Z' | 'X'))
+        })
+}
+
 /// Held while a process is started, and for ever by who ends them all.
 static STARTING: Mutex<()> = Mutex::new(());
 
@@ -653,16 +664,25 @@ pub fn kill_descendants(rounds_max: u32) -> bool {
 
 /// Whether `command` is an executable file in a folder of `path`, or at its own path.
 pub fn on_path(command: &str, path: &str) -> bool {
+    found_in(command, std::env::split_paths(path)).is_some()
+}
+
+/// The executable file `command` in one of `folders`, or at its own path.
+pub fn found_in(command: &str, folders: impl IntoIterator<Item = PathBuf>) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt as _;
-    let executable = |file: &Path| {
+    let is_executable = |file: &PathBuf| {
         std::fs::metadata(file)
             .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
     };
     if command.contains('/') {
-        return executable(Path::new(command));
+        return Some(PathBuf::from(command)).filter(is_executable);
     }
-    std::env::split_paths(path).any(|folder| executable(&folder.join(command)))
+    let mut files = folders.into_iter().map(|folder| folder.join(command));
+    files.find(is_executable)
 }
+
+/// Folders for programs of the system, which an ordinary user's PATH often lacks.
+pub const SYSTEM_FOLDERS: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
 
 /// The numbered entries of a folder under `/proc`, rising.
 pub fn numbered(folder: &str) -> Vec<u32> {

@@ -42,7 +42,7 @@ fn revisions(text: &str) -> Result<SubjectRevisions, String> {
 }
 
 /// `prony log`
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(
     after_help = "Entries are the runs of the experiment, by their dates, newest last. In the document only what \
      stands between `<!-- prony:begin ID -->` and `<!-- prony:end ID -->` is generated; the rest is yours and stays \
@@ -99,18 +99,9 @@ impl LogWords {
     pub fn of(experiment: PathBuf, runs: PathBuf) -> LogWords {
         LogWords {
             experiment,
-            document: None,
             runs,
-            revisions: None,
             rounds: 1,
-            only: Vec::new(),
-            blocks: None,
-            duration: None,
-            run: Vec::new(),
-            history: None,
-            rebuild: false,
-            fail_on_regression: false,
-            json: false,
+            ..LogWords::default()
         }
     }
 }

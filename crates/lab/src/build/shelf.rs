@@ -14,7 +14,7 @@
 //! ```
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,6 +23,7 @@ use std::time::{Duration, Instant, SystemTime};
 use prony_base::Nanos;
 
 use super::job::{BuildContext, Failed, interrupted};
+use crate::folder;
 
 /// Folders of one name that are kept, unless more are asked for.
 pub const KEPT: usize = 2;
@@ -232,11 +233,8 @@ fn made(dir: &Path, make: &dyn Fn(&Path) -> Result<(), Failed>) -> Result<(), Fa
 
 /// Writes the marker, durably and at once, with how long it took in nanoseconds.
 fn mark(dir: &Path, took: Duration) -> io::Result<()> {
-    let temporary = dir.join(".done.new");
-    let mut file = File::create(&temporary)?;
-    write!(file, "{}", took.as_nanos())?;
-    file.sync_all()?;
-    fs::rename(&temporary, dir.join(MARKER))
+    let text = took.as_nanos().to_string();
+    folder::write(dir, MARKER, text.as_bytes(), true).map_err(io::Error::other)
 }
 
 /// Removes a folder, its marker first: what is cut off in the middle is not whole.

@@ -16,6 +16,7 @@
 //!
 //! Not for: programs ([`super::program`]), or starting the servers ([`super::participants`]).
 
+use std::future::Future;
 use std::rc::Rc;
 
 use prony_base::{Instant, Nanos, clock};
@@ -37,9 +38,9 @@ use crate::verify::Verified;
 use crate::{launch, sending, verify, walk};
 
 /// How long before the window the memory marks are reset, and before its end the last sample is taken.
-pub(super) const SHORTLY: Nanos = Nanos::from_millis(10);
+const SHORTLY: Nanos = Nanos::from_millis(10);
 /// Clocks read later than this after an edge of the window are noted in the record.
-pub(super) const LATE: Nanos = Nanos::from_millis(1);
+const LATE: Nanos = Nanos::from_millis(1);
 /// How long a counter may take to settle.
 const COUNTER_TIMEOUT: Nanos = Nanos::from_secs(15);
 /// Interval at which it is read.
@@ -214,8 +215,7 @@ impl<'a> Server<'a> {
 
     /// Waits until shortly before the window, and resets the memory marks.
     async fn warm_up(&self, window: Window) -> Result<(), Halt> {
-        let shortly = Instant(window.start.0.saturating_sub(SHORTLY.0));
-        let sleeping = self.context.handle.sleep_until(shortly);
+        let sleeping = (self.context.handle).sleep_until(shortly_before(window.start));
         let living = self.participants.while_alive("the window", sleeping);
         self.context.unless_interrupted(living).await??;
         self.context.sampler.borrow_mut().reset_peaks();
@@ -226,33 +226,50 @@ impl<'a> Server<'a> {
     /// Measures the window. The inner result is an error where the subject did not survive it: what
     /// was measured is kept either way.
     async fn measure(&mut self, window: Window) -> Result<Result<(), Halt>, Halt> {
-        sleep_until(window.start);
-        let open = self.lifecycle.open_window(0);
-        let start = open.start;
-        let shortly = Instant(window.end.0.saturating_sub(SHORTLY.0));
-        let sleeping = self.context.handle.sleep_until(shortly);
-        let watched = self.context.unless_interrupted(sleeping).await;
-        self.context.sampler.borrow_mut().look();
-        if watched.is_ok() {
-            sleep_until(window.end);
-        }
-        let (end, used) = self.lifecycle.close_window(open);
+        let sleeping = self.context.handle.sleep_until(shortly_before(window.end));
+        let waiting = self.context.unless_interrupted(sleeping);
+        let (watched, late, used) = self.through(window, 0, waiting).await;
         let lived = self.participants.lives("the window ended");
         if watched.is_ok() && lived.is_ok() && self.is_ended_by(Ended::Killed) {
             // As early as its clocks allow, so that outstanding requests are not answered.
             self.participants.kill(&self.lifecycle);
         }
-        let measured = window.end.since(window.start).0;
-        let late = start.since(window.start).max(end.since(window.end));
-        let mut trial = self.context.trial.borrow_mut();
-        trial.sampler_cpu_ns = Some(used.0);
-        trial.window_ns = measured.min(end.since(window.start).0);
-        if late > LATE {
-            let sentence = format!("the processes' clocks were read up to {late} late");
-            trial.notes.push(sentence);
-        }
+        self.context.trial.borrow_mut().sampler_cpu_ns = Some(used.0);
+        self.note_late(late);
         watched?;
         Ok(lived)
+    }
+
+    /// Reads all clocks at both edges of a window, of which `samples` were taken before; it is slept through by `waiting`,
+    /// which ends shortly before it does. Yields how that ended, how late the clocks were read, and the CPU time of this process.
+    pub(super) async fn through(
+        &self,
+        window: Window,
+        samples: u32,
+        waiting: impl Future<Output = Result<(), Halt>>,
+    ) -> (Result<(), Halt>, Nanos, Nanos) {
+        sleep_until(window.start);
+        let open = self.lifecycle.open_window(samples);
+        let start = open.start;
+        let waited = waiting.await;
+        self.context.sampler.borrow_mut().look();
+        if waited.is_ok() {
+            sleep_until(window.end);
+        }
+        let (end, used) = self.lifecycle.close_window(open);
+        let measured = window.end.since(window.start);
+        let measured = measured.min(end.since(window.start));
+        self.context.trial.borrow_mut().window_ns += measured.0;
+        let late = start.since(window.start).max(end.since(window.end));
+        (waited, late, used)
+    }
+
+    /// Notes in the record that clocks were read late.
+    pub(super) fn note_late(&self, late: Nanos) {
+        if late > LATE {
+            let sentence = format!("the processes' clocks were read up to {late} late");
+            self.context.note(sentence);
+        }
     }
 
     pub(super) async fn drain(&mut self, load: &Load) -> Result<(), Halt> {
@@ -441,8 +458,13 @@ fn ask_number(counter: &PlannedCounter, place: &Place) -> Result<u64, Halt> {
     })
 }
 
+/// When what lasts until `moment` is woken: the rest of the way it is waited for outside of the loop.
+pub(super) fn shortly_before(moment: Instant) -> Instant {
+    Instant(moment.0.saturating_sub(SHORTLY.0))
+}
+
 /// Sleeps until a moment of `CLOCK_MONOTONIC`; returns at once where it has passed.
-pub(super) fn sleep_until(moment: Instant) {
+fn sleep_until(moment: Instant) {
     let request = rustix::thread::Timespec {
         tv_sec: (moment.0 / 1_000_000_000) as i64,
         tv_nsec: (moment.0 % 1_000_000_000) as _,

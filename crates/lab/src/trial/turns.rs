@@ -19,11 +19,10 @@ use prony_record::{Phase, Role, Turn, Turned, Visit};
 use rustix::process::Signal;
 
 use super::context::Halt;
-use super::generator::Load;
-use super::server::{LATE, SHORTLY, Server, sleep_until};
+use super::generator::{Load, Window};
+use super::server::{Server, shortly_before};
 use super::start::Places;
 use crate::launch;
-use crate::sample;
 use crate::supervise::{Report, TurnOrder};
 
 /// How long processes may take to stop; one in uninterruptible sleep takes as long as that lasts.
@@ -50,11 +49,7 @@ impl Server<'_> {
         let ended = self.all_turns(places, &mut visited).await;
         let _ = launch::urgent(false);
         self.go_on(&visited);
-        if visited.late > LATE {
-            let late = visited.late;
-            self.context
-                .note(format!("the processes' clocks were read up to {late} late"));
-        }
+        self.note_late(visited.late);
         let Some(load) = &visited.load else {
             return ended;
         };
@@ -170,7 +165,11 @@ impl Server<'_> {
             true => self.context.sampler.borrow_mut().reset_peaks(),
             false => self.context.sampler.borrow_mut().again(),
         }
-        let late = self.measure_visit(start, end).await?;
+        // The memory marks are read at the end of each visit.
+        let (slept, late, _) =
+            (self.through(Window { start, end }, 1, self.sleep_until(end))).await;
+        slept?;
+        self.participants.lives("its visit ended")?;
         visited.late = visited.late.max(late);
         let turned = self.turned(&load, lead_in + length).await?;
         let first = *visited.first.get_or_insert(start);
@@ -184,28 +183,9 @@ impl Server<'_> {
         Ok(turned)
     }
 
-    /// Reads all clocks at both edges of a window, and returns how late.
-    async fn measure_visit(&mut self, start: Instant, end: Instant) -> Result<Nanos, Halt> {
-        sleep_until(start);
-        // The memory marks are read at the end of each visit.
-        let window = self.lifecycle.open_window(1);
-        let began = window.start;
-        let slept = self.sleep_until(end).await;
-        self.context.sampler.borrow_mut().look();
-        if slept.is_ok() {
-            sleep_until(end);
-        }
-        let (ended, _) = self.lifecycle.close_window(window);
-        self.context.trial.borrow_mut().window_ns += end.since(start).0.min(ended.since(start).0);
-        slept?;
-        self.participants.lives("its visit ended")?;
-        Ok(began.since(start).max(ended.since(end)))
-    }
-
     /// Sleeps until shortly before a moment.
     async fn sleep_until(&self, moment: Instant) -> Result<(), Halt> {
-        let shortly = Instant(moment.0.saturating_sub(SHORTLY.0));
-        let sleeping = self.context.handle.sleep_until(shortly);
+        let sleeping = self.context.handle.sleep_until(shortly_before(moment));
         let living = self.participants.while_alive("its visit ended", sleeping);
         self.context.unless_interrupted(living).await?
     }
@@ -226,7 +206,10 @@ async fn stop_processes(handle: &Handle, kept: Option<u32>) -> Result<(), Halt> 
     let deadline = clock::monotonic() + STOP_TIMEOUT;
     loop {
         // A stopped process cannot fork: once all that are found are stopped, all have been found.
-        let moving: Vec<u32> = others(kept).into_iter().filter(|&pid| moves(pid)).collect();
+        let moving: Vec<u32> = others(kept)
+            .into_iter()
+            .filter(|&pid| launch::moves(pid))
+            .collect();
         if moving.is_empty() {
             return Ok(());
         }
@@ -252,14 +235,4 @@ fn others(kept: Option<u32>) -> Vec<u32> {
     let mut all = launch::descendants(std::process::id());
     all.retain(|&pid| Some(pid) != kept);
     all
-}
-
-/// Whether a thread of the process is neither stopped nor at its end.
-fn moves(pid: u32) -> bool {
-    let threads = launch::numbered(&format!("/proc/{pid}/task"));
-    threads.into_iter().any(|tid| {
-        let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat"));
-        let stat = text.ok().and_then(|text| sample::parse::stat(&text));
-        stat.is_some_and(|stat| !matches!(stat.state, 'T' | 't' | 'Z' | 'X'))
-    })
 }
