@@ -11,9 +11,12 @@ const CONNECTIONS: u64 = 20_200;
 /// The shortest queue of connections that wait to be accepted: the kernel's own default.
 const BACKLOG: u64 = 4_096;
 
+/// One of them. Errors: why nothing is known.
+type ReadCheck = fn(&Tree) -> Result<MachineCheck, String>;
+
 /// Everything that is read, in the order to show; what cannot be read is unknown.
 pub fn all(tree: &Tree) -> Vec<MachineCheck> {
-    let checks: [(&str, fn(&Tree) -> Result<MachineCheck, String>); 11] = [
+    let checks: [(&str, ReadCheck); 11] = [
         ("governor", governor),
         ("turbo", turbo),
         ("smt", smt),
@@ -26,9 +29,8 @@ pub fn all(tree: &Tree) -> Vec<MachineCheck> {
         ("somaxconn", backlog),
         ("battery", battery),
     ];
-    let check = |(name, check): (&str, fn(&Tree) -> Result<MachineCheck, String>)| {
-        check(tree).unwrap_or_else(|why| unknown(name, why))
-    };
+    let check =
+        |(name, check): (&str, ReadCheck)| check(tree).unwrap_or_else(|why| unknown(name, why));
     checks.into_iter().map(check).collect()
 }
 
