@@ -570,7 +570,14 @@ pub fn descendants(root: u32) -> Vec<u32> {
     descendants_among(root, &parents)
 }
 
-/// The same by the lists of children that the kernel keeps, which costs a tenth where
+/// A process and its descendants.
+pub fn family(pid: u32) -> Vec<u32> {
+    let mut pids = vec![pid];
+    pids.extend(descendants(pid));
+    pids
+}
+
+/// The descendants by the lists of children that the kernel keeps, which costs a tenth where
 /// many other processes run. While processes end it may miss one: for sampling, not for
 /// killing. Where the kernel keeps no lists it is [`descendants`].
 pub fn descendants_by_lists(root: u32) -> Vec<u32> {

@@ -365,13 +365,8 @@ impl<'a> Lifecycle<'a> {
 /// The descendants of this process except `kept` and their descendants.
 fn left(kept: &[u32]) -> Vec<u32> {
     let mut left = launch::descendants(std::process::id());
-    if !kept.is_empty() {
-        let theirs: Vec<u32> = kept
-            .iter()
-            .flat_map(|&pid| launch::descendants(pid))
-            .collect();
-        left.retain(|pid| !kept.contains(pid) && !theirs.contains(pid));
-    }
+    let kept: Vec<u32> = kept.iter().copied().flat_map(launch::family).collect();
+    left.retain(|pid| !kept.contains(pid));
     left
 }
 

@@ -14,9 +14,9 @@ use prony_record::{PlannedSubject, Role, Source};
 use prony_runtime::services::ServiceId;
 use rustix::process::Signal;
 
-use super::context::{First, Halt, TrialContext, first};
+use super::context::{Halt, TrialContext};
 use super::lifecycle::{Lifecycle, Mark};
-use super::process::{Children, Participant, any_ended};
+use super::process::{Children, Participant, while_alive};
 use super::start::{self, Place, Places};
 use crate::launch::{self, Resolved};
 use crate::network::Network;
@@ -198,12 +198,9 @@ impl Participants {
         let before = format!("the {} was ready", participant.title);
         let waiting = participant.ready(&server.ready, place);
         let waiting = self.context.unless_interrupted(waiting);
-        let others = self
-            .living
-            .iter()
-            .filter(|other| !Rc::ptr_eq(other, participant));
-        let others: Vec<Rc<Participant>> = others.cloned().collect();
-        while_alive(&others, &before, waiting).await??
+        let others = self.living.iter();
+        let others = others.filter(|other| !Rc::ptr_eq(other, participant));
+        while_alive(others.map(Rc::as_ref), &before, waiting).await??
     }
 
     /// Awaits `work`; fails if a server ends before it is done.
@@ -212,7 +209,7 @@ impl Participants {
         before: &str,
         work: impl Future<Output = T>,
     ) -> Result<T, Halt> {
-        while_alive(&self.living, before, work).await
+        while_alive(self.living.iter().map(Rc::as_ref), before, work).await
     }
 
     /// Checks that all are alive. Errors: which one ended before `before`.
@@ -222,30 +219,26 @@ impl Participants {
             .try_for_each(|participant| participant.lives(before))
     }
 
+    fn expect_ends(&mut self) {
+        self.children.expect_ends();
+        self.living.retain(|server| server.role == Role::Backing);
+    }
+
     /// Kills the instances and their descendants without waiting for them to end.
-    pub fn kill(&mut self, lifecycle: &Lifecycle<'_>) {
-        lifecycle.children.expect_ends();
-        self.living
-            .retain(|participant| participant.role == Role::Backing);
-        let own: Vec<u32> = self
-            .instances
-            .iter()
-            .filter_map(|one| one.participant.pid())
-            .collect();
-        let theirs: Vec<u32> = own
-            .iter()
-            .flat_map(|&pid| launch::descendants(pid))
-            .collect();
-        for pid in own.into_iter().chain(theirs) {
+    pub fn kill(&mut self) {
+        self.expect_ends();
+        let own = self.instances.iter();
+        let own = own.filter_map(|one| one.participant.pid());
+        // All are known before the first of them ends.
+        let all: Vec<u32> = own.flat_map(launch::family).collect();
+        for pid in all {
             launch::signal(pid, Signal::KILL);
         }
     }
 
     /// Stops the instances by their stop rule, after whatever requires them.
     pub async fn stop(&mut self, lifecycle: &Lifecycle<'_>) -> Result<(), Halt> {
-        lifecycle.children.expect_ends();
-        self.living
-            .retain(|participant| participant.role == Role::Backing);
+        self.expect_ends();
         let Some(first) = self.instances.first() else {
             return Ok(());
         };
@@ -277,26 +270,6 @@ impl Participants {
     /// Every server that was started, in order.
     pub fn all(&self) -> &[Rc<Participant>] {
         &self.all
-    }
-}
-
-async fn while_alive<T>(
-    participants: &[Rc<Participant>],
-    before: &str,
-    work: impl Future<Output = T>,
-) -> Result<T, Halt> {
-    let children: Vec<_> = participants
-        .iter()
-        .flat_map(|participant| participant.processes())
-        .collect();
-    match first(any_ended(&children), work).await {
-        First::Other(done) => Ok(done),
-        First::One(()) => {
-            participants
-                .iter()
-                .try_for_each(|participant| participant.lives(before))?;
-            Err(Halt::Failed(format!("a process ended before {before}")))
-        }
     }
 }
 

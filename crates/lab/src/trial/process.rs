@@ -312,13 +312,7 @@ impl Participant {
         before: &str,
         work: impl Future<Output = T>,
     ) -> Result<T, Halt> {
-        match first(any_ended(&self.processes()), work).await {
-            First::One(()) => match self.lives(before) {
-                Err(ended) => Err(ended),
-                Ok(()) => Err(Halt::Failed(format!("the {} is gone", self.title))),
-            },
-            First::Other(done) => Ok(done),
-        }
+        while_alive(std::iter::once(self), before, work).await
     }
 
     /// Its process and its reader's, where they were started.
@@ -420,8 +414,25 @@ impl Participant {
     }
 }
 
+/// Awaits `work`; fails if one of `servers` ends before it is done.
+pub async fn while_alive<'a, T>(
+    mut servers: impl Iterator<Item = &'a Participant> + Clone,
+    before: &str,
+    work: impl Future<Output = T>,
+) -> Result<T, Halt> {
+    let processes = servers.clone().flat_map(|one| one.processes());
+    let processes: Vec<_> = processes.collect();
+    match first(any_ended(&processes), work).await {
+        First::Other(done) => Ok(done),
+        First::One(()) => {
+            servers.try_for_each(|one| one.lives(before))?;
+            Err(Halt::Failed(format!("a process ended before {before}")))
+        }
+    }
+}
+
 /// Waits until one of `children` has ended; forever where there are none.
-pub async fn any_ended(children: &[Rc<Child>]) {
+async fn any_ended(children: &[Rc<Child>]) {
     let mut ends: Vec<_> = children
         .iter()
         .map(|child| Box::pin(child.ended()))

@@ -172,7 +172,7 @@ impl WholeRun {
         // A thread that started between listing and opening would be missed.
         launch::signal(pid, Signal::STOP);
         wait_until_stopped(pid);
-        let threads = threads_of(&family(pid));
+        let threads = threads_of(&launch::family(pid));
         let cores = match cores {
             [] => online(),
             own => own.to_vec(),
@@ -192,7 +192,7 @@ impl WholeRun {
 
     /// Drains the samples and reads the clocks of its threads; to be called several times a second.
     pub fn look(&mut self) {
-        let pids = family(self.pid);
+        let pids = launch::family(self.pid);
         for (pid, tid) in threads_of(&pids) {
             if let Some(thread) = thread(pid, tid) {
                 self.threads.insert(tid, thread);
@@ -210,13 +210,6 @@ impl WholeRun {
         let threads = self.threads.into_values().collect();
         keep_report(self.profiler.report(threads, length), order, trial);
     }
-}
-
-/// A process and its descendants.
-fn family(pid: u32) -> Vec<u32> {
-    let mut pids = vec![pid];
-    pids.extend(launch::descendants(pid));
-    pids
 }
 
 /// The threads of processes: process and thread.

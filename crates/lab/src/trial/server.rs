@@ -232,7 +232,7 @@ impl<'a> Server<'a> {
         let lived = self.participants.lives("the window ended");
         if watched.is_ok() && lived.is_ok() && self.is_ended_by(Ended::Killed) {
             // As early as its clocks allow, so that outstanding requests are not answered.
-            self.participants.kill(&self.lifecycle);
+            self.participants.kill();
         }
         self.context.trial.borrow_mut().sampler_cpu_ns = Some(used.0);
         self.note_late(late);
