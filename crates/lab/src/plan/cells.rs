@@ -8,6 +8,7 @@ use prony_record::{Around, Arrival, Cell, ConnectionCap, Cores, PlannedSetting};
 use toml::Spanned;
 
 use super::options::{CELLS_MAX, PlanError};
+use super::sizes::{once, quick_ones};
 use super::{client, program, topology};
 use crate::experiment::spoken::{self, Spoken};
 use crate::experiment::types::{Written, is_listed};
@@ -307,33 +308,6 @@ fn rates(arrival: &Arrival, experiment: &Experiment, quick: bool) -> Vec<Option<
     let kept = experiment.quick.rates.as_ref().filter(|_| quick);
     let rates = quick_ones(rates_per_s, kept.map(Spanned::get_ref));
     rates.into_iter().map(Some).collect()
-}
-
-/// Of the sizes that are `asked` for those that a quick run keeps, or the first; all where it says nothing of them.
-pub fn quick_ones<T: Copy + PartialEq>(asked: &[T], kept: Option<&Vec<T>>) -> Vec<T> {
-    let Some(kept) = kept else {
-        return asked.to_vec();
-    };
-    let few: Vec<T> = asked
-        .iter()
-        .copied()
-        .filter(|one| kept.contains(one))
-        .collect();
-    match few.is_empty() {
-        true => asked.iter().copied().take(1).collect(),
-        false => few,
-    }
-}
-
-/// The different values, in order.
-pub fn once<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
-    let mut different = Vec::new();
-    for value in values {
-        if !different.contains(&value) {
-            different.push(value);
-        }
-    }
-    different
 }
 
 pub fn planned_settings(experiment: &Experiment, cells: &[Cell]) -> Vec<PlannedSetting> {

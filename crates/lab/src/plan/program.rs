@@ -4,8 +4,8 @@
 use prony_record::{Cell, Cores, NotRun, PlannedProgram};
 use toml::Spanned;
 
-use super::cells::{once, quick_ones};
 use super::options::is_selected;
+use super::sizes::{once, quick_ones};
 use crate::experiment::spoken::{self, PROTOCOL, PROTOCOLS};
 use crate::experiment::types::is_listed;
 use crate::experiment::{ALL_CORES, Experiment, Setting, THREADS, Work, Workload};

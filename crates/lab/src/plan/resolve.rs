@@ -11,11 +11,12 @@ use prony_record::{
 };
 
 use super::cells::{
-    CellInputs, Frame, applies, candidates, connections, once, planned_arrival, planned_settings,
+    CellInputs, Frame, applies, candidates, connections, planned_arrival, planned_settings,
 };
 use super::cores;
 use super::facts::Facts;
 use super::options::{Options, PlanError, is_selected};
+use super::sizes::once;
 use super::{client, copies, program, published, rows, settle, threads, topology, values, visits};
 use crate::cap;
 use crate::experiment::words::SYSTEMS;

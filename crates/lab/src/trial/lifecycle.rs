@@ -11,7 +11,9 @@ use std::rc::Rc;
 
 use prony_base::{Instant, Nanos, clock};
 use prony_engine::{Config, DriverChoice, Handle, Task};
-use prony_record::{Canary, CanaryPair, CoreUse, Isolation, Outcome, Phase, Trial, Work};
+use prony_record::{
+    Canary, CanaryPair, CoreUse, Histogram, Isolation, Outcome, Phase, Trial, Work,
+};
 use prony_runtime::services::{
     Context, Definition, Failure, Filter, Options, Reason, Service, ServiceError, ServiceId,
     Services,
@@ -66,6 +68,18 @@ pub fn without_loop(
         outcome: Outcome::Failed { phase, reason },
         ..order.unfinished()
     }
+}
+
+/// A trial of one kind under way.
+pub trait TrialCourse<'a> {
+    /// What the kinds have in common.
+    fn lifecycle(&mut self) -> &mut Lifecycle<'a>;
+
+    /// Carries out all phases but the last.
+    async fn carry_out(&mut self) -> Result<(), Halt>;
+
+    /// Adds to the record what only this kind has. Yields the latencies of completed requests.
+    fn finish(self, trial: &mut Trial) -> Option<Histogram>;
 }
 
 /// Starts and stops the services of a trial, and moves it from phase to phase.

@@ -26,24 +26,12 @@ mod wrk;
 
 use prony_record::{Histogram, Isolation, Trial, Work};
 
-use self::context::{Halt, TrialContext};
-use self::lifecycle::Lifecycle;
-use self::program::Program;
-use self::server::Server;
+use self::context::TrialContext;
+use self::lifecycle::{Lifecycle, TrialCourse};
+use self::program::ProgramTrial;
+use self::server::ServerTrial;
 use crate::network::Network;
 use crate::supervise::{Interrupt, Report, TrialOrder, Turns};
-
-/// A trial of one kind under way.
-trait Course<'a> {
-    /// What the kinds have in common.
-    fn lifecycle(&mut self) -> &mut Lifecycle<'a>;
-
-    /// Carries out all phases but the last.
-    async fn carry_out(&mut self) -> Result<(), Halt>;
-
-    /// Adds to the record what only this kind has. Yields the latencies of completed requests.
-    fn finish(self, trial: &mut Trial) -> Option<Histogram>;
-}
 
 /// Runs a trial to its end. `network` is the one between a client and its peer, or the generator and the servers; `turns` receives the turns of a trial
 /// that is measured in turns; `began` is called at each phase and turn.
@@ -66,14 +54,14 @@ pub fn run(
         let context = TrialContext::new(own, isolation, interrupt, handle.clone());
         let lifecycle = Lifecycle::new(context, &handle, network, began);
         match work {
-            Work::Server => follow(Server::new(lifecycle, turns)).await,
-            Work::Program(_) | Work::Client(_) => follow(Program::new(lifecycle, work)).await,
+            Work::Server => follow(ServerTrial::new(lifecycle, turns)).await,
+            Work::Program(_) | Work::Client(_) => follow(ProgramTrial::new(lifecycle, work)).await,
         }
     });
     ran.unwrap_or_else(|error| (lifecycle::without_loop(order, isolation, &error), None))
 }
 
-async fn follow<'a>(mut course: impl Course<'a>) -> (Trial, Option<Histogram>) {
+async fn follow<'a>(mut course: impl TrialCourse<'a>) -> (Trial, Option<Histogram>) {
     let end = course.carry_out().await;
     let failed_in = course.lifecycle().context.phase();
     course.lifecycle().stop().await;

@@ -24,7 +24,7 @@ const SETTLE: Nanos = Nanos::from_secs(5);
 const PAUSE_MIN: Nanos = Nanos::from_millis(1);
 
 /// The server on the other side of a client.
-pub struct Peer<'a> {
+pub struct ClientPeer<'a> {
     context: Rc<TrialContext>,
     asked: &'a PlannedClient,
     server: PlannedSubject,
@@ -37,9 +37,12 @@ pub struct Peer<'a> {
     pub report: ClientReport,
 }
 
-impl<'a> Peer<'a> {
+impl<'a> ClientPeer<'a> {
     /// The peer of a client; it has not been started. Errors: it has no place to listen.
-    pub fn new(lifecycle: &Lifecycle<'_>, asked: &'a PlannedClient) -> Result<Peer<'a>, Halt> {
+    pub fn new(
+        lifecycle: &Lifecycle<'_>,
+        asked: &'a PlannedClient,
+    ) -> Result<ClientPeer<'a>, Halt> {
         let (context, network) = (lifecycle.context.clone(), lifecycle.network.clone());
         let order = &context.order;
         let lacking = || Halt::Failed("the trial has no peer".to_owned());
@@ -62,7 +65,7 @@ impl<'a> Peer<'a> {
             network,
         );
         let own = server.counts.as_ref().map_or(0, |sign| sign.own_requests);
-        Ok(Peer {
+        Ok(ClientPeer {
             context,
             asked,
             server,

@@ -23,11 +23,11 @@ use prony_record::{
 use prony_runtime::services::Definition;
 
 use super::context::{Halt, TrialContext, in_words};
-use super::lifecycle::{Lifecycle, OpenWindow, STUCK};
-use super::peer::Peer;
+use super::lifecycle::{Lifecycle, OpenWindow, STUCK, TrialCourse};
+use super::peer::ClientPeer;
 use super::profiling::WholeRun;
 use super::runner::{Runner, read_output, translate};
-use super::{Course, start};
+use super::start;
 use crate::experiment::THREADS;
 use crate::launch::Resolved;
 use crate::plan::client::seconds;
@@ -43,13 +43,13 @@ const NOT_PRELOADED: &str = "cannot be preloaded";
 const NOT_REALTIME: &str = "\"realtime\":false";
 
 /// A trial of a program or a client under way.
-pub struct Program<'a> {
+pub struct ProgramTrial<'a> {
     lifecycle: Lifecycle<'a>,
     context: Rc<TrialContext>,
     work: Work<'a>,
     threads: u32,
     /// The server on the other side of a client.
-    peer: Option<Peer<'a>>,
+    peer: Option<ClientPeer<'a>>,
     runner: Option<Rc<Runner>>,
     /// What translates the output; empty: nothing does.
     translation: Resolved,
@@ -84,11 +84,11 @@ pub fn split(cores: &Cores, threads: u32) -> Cores {
     }
 }
 
-impl<'a> Program<'a> {
+impl<'a> ProgramTrial<'a> {
     /// A trial of `work`, a program's or a client's, that has not begun.
-    pub fn new(lifecycle: Lifecycle<'a>, work: Work<'a>) -> Program<'a> {
+    pub fn new(lifecycle: Lifecycle<'a>, work: Work<'a>) -> ProgramTrial<'a> {
         let context = lifecycle.context.clone();
-        Program {
+        ProgramTrial {
             threads: threads(&context.order, work),
             lifecycle,
             context,
@@ -113,7 +113,7 @@ impl<'a> Program<'a> {
         let order = &self.context.order;
         let resolved = match self.work {
             Work::Client(asked) => {
-                let peer = Peer::new(&self.lifecycle, asked)?;
+                let peer = ClientPeer::new(&self.lifecycle, asked)?;
                 let place = &peer.place;
                 let (client, translation) =
                     start::resolve_client(order, asked, self.threads, place);
@@ -298,7 +298,7 @@ impl<'a> Program<'a> {
     }
 }
 
-impl<'a> Course<'a> for Program<'a> {
+impl<'a> TrialCourse<'a> for ProgramTrial<'a> {
     fn lifecycle(&mut self) -> &mut Lifecycle<'a> {
         &mut self.lifecycle
     }

@@ -46,7 +46,7 @@ const TRANSLATE_STOP_SIGNAL: StopSignal = StopSignal {
 };
 
 /// The files of a run: standard output, standard error, and the log that the latter is.
-type Files = (PathBuf, PathBuf, Rc<RefCell<Option<Log>>>);
+type RunnerFiles = (PathBuf, PathBuf, Rc<RefCell<Option<Log>>>);
 
 /// Runs a program or a client.
 pub struct Runner {
@@ -54,7 +54,7 @@ pub struct Runner {
     /// What it is, in messages.
     title: &'static str,
     resolved: Resolved,
-    files: Files,
+    files: RunnerFiles,
     parent: RefCell<Option<Supervisor>>,
     pid: Cell<Option<u32>>,
     /// It was asked to end.
@@ -68,7 +68,7 @@ impl Runner {
         context: Rc<TrialContext>,
         title: &'static str,
         resolved: Resolved,
-        files: Files,
+        files: RunnerFiles,
     ) -> Rc<Runner> {
         Rc::new(Runner {
             context,

@@ -28,10 +28,10 @@ use rustix::thread::ClockId;
 use super::context::{Halt, TrialContext};
 use super::counter::{self, Expected, Resting};
 use super::generator::{self, Load, Window};
-use super::lifecycle::{self, Lifecycle, STUCK, Sampling};
+use super::lifecycle::{self, Lifecycle, STUCK, Sampling, TrialCourse};
 use super::participants::Participants;
+use super::profiling;
 use super::start::{Place, Places};
-use super::{Course, profiling};
 use crate::experiment::Spoken;
 use crate::supervise::{Generator, TrialOrder, Turns};
 use crate::verify::Verified;
@@ -49,7 +49,7 @@ const COUNTER_PAUSE: Nanos = Nanos::from_millis(25);
 const END_GRACE: Nanos = Nanos::from_millis(200);
 
 /// A trial of a server under way.
-pub struct Server<'a> {
+pub struct ServerTrial<'a> {
     pub(super) lifecycle: Lifecycle<'a>,
     pub(super) context: Rc<TrialContext>,
     pub(super) participants: Participants,
@@ -59,13 +59,13 @@ pub struct Server<'a> {
     counter: Option<PlannedCounter>,
 }
 
-impl<'a> Server<'a> {
+impl<'a> ServerTrial<'a> {
     /// A trial that has not begun.
-    pub fn new(lifecycle: Lifecycle<'a>, turns: Turns) -> Server<'a> {
+    pub fn new(lifecycle: Lifecycle<'a>, turns: Turns) -> ServerTrial<'a> {
         let context = lifecycle.context.clone();
         // wrk does not tell what was acknowledged before and after its window.
         let knows = context.order.generator == Generator::Prony;
-        Server {
+        ServerTrial {
             counter: context.order.workload.counter.clone().filter(|_| knows),
             participants: Participants::new(&lifecycle),
             lifecycle,
@@ -395,7 +395,7 @@ impl<'a> Server<'a> {
     }
 }
 
-impl<'a> Course<'a> for Server<'a> {
+impl<'a> TrialCourse<'a> for ServerTrial<'a> {
     fn lifecycle(&mut self) -> &mut Lifecycle<'a> {
         &mut self.lifecycle
     }

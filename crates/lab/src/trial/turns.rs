@@ -20,7 +20,7 @@ use rustix::process::Signal;
 
 use super::context::Halt;
 use super::generator::{Load, Window};
-use super::server::{Server, shortly_before};
+use super::server::{ServerTrial, shortly_before};
 use super::start::Places;
 use crate::launch;
 use crate::supervise::{Report, TurnOrder};
@@ -40,7 +40,7 @@ pub struct Visited {
     late: Nanos,
 }
 
-impl Server<'_> {
+impl ServerTrial<'_> {
     /// Runs all turns, and the drain after the last. What was measured is kept however it ends.
     pub(super) async fn in_turns(&mut self, places: &Places) -> Result<(), Halt> {
         let mut visited = Visited::default();
