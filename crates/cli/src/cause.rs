@@ -9,7 +9,6 @@ use prony_lab::supervise::SupervisorError;
 use prony_load::LoadError;
 use prony_program::cause;
 pub use prony_program::cause::CannotWrite;
-use rusqlite::ErrorCode;
 
 use crate::Ending;
 
@@ -35,22 +34,6 @@ fn is_of_machine(cause: &(dyn Error + 'static)) -> bool {
     }
     if let Some(error) = cause.downcast_ref::<LoadError>() {
         return matches!(error, LoadError::Engine(_));
-    }
-    if let Some(error) = cause.downcast_ref::<rusqlite::Error>() {
-        use ErrorCode::{
-            CannotOpen, DatabaseBusy, DiskFull, OutOfMemory, ReadOnly, SystemIoFailure,
-        };
-        let codes = [
-            CannotOpen,
-            DatabaseBusy,
-            DiskFull,
-            OutOfMemory,
-            ReadOnly,
-            SystemIoFailure,
-        ];
-        return error
-            .sqlite_error_code()
-            .is_some_and(|code| codes.contains(&code));
     }
     cause.is::<SupervisorError>()
 }

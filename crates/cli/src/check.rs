@@ -284,6 +284,7 @@ impl Bench<'_> {
             wrk: None,
             profile: None,
             again: false,
+            check_only: true,
             interrupt: Interrupt::by_flag(Arc::clone(self.interrupted)),
         };
         let environment = Environment {
@@ -296,7 +297,7 @@ impl Bench<'_> {
                 trials.push(trial.clone());
             }
         };
-        let outcome = run::check(plan, environment, &options, &mut keep)?;
+        let outcome = run::run(plan, environment, &options, &mut keep)?;
         Ok((!outcome.interrupted).then_some(trials))
     }
 }

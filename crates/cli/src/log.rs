@@ -29,7 +29,7 @@ use history::Kept;
 use words::LogWords;
 
 /// Name of the history among the run directories.
-const HISTORY: &str = "history.sqlite";
+const HISTORY: &str = "history.jsonl";
 
 /// Runs `prony log`.
 pub fn run(words: &LogWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
@@ -77,9 +77,14 @@ pub fn entries(words: &LogWords, streams: &mut Streams<'_>) -> anyhow::Result<Ve
             words.experiment.display()
         );
     }
+    let older = path.with_extension("sqlite");
+    if !path.exists() && older.is_file() {
+        writeln!(streams.err, "prony: {}", history::of_older(&older, &path))?;
+    }
     let mut kept = Kept::open(&path, words.rebuild)?;
     let there = bring_up_to_date(&mut kept, words, &runs, streams)?;
-    let (entries, unreadable) = kept.entries(&name, &there)?;
+    kept.save()?;
+    let (entries, unreadable) = kept.entries(&name, &there);
     for left_out in unreadable {
         writeln!(streams.err, "prony: left out: {left_out}")?;
     }
@@ -166,7 +171,7 @@ fn read(
     }
     there.insert(digest.clone(), path.clone());
     let name = file_name(&words.experiment);
-    if !words.rebuild && kept.has(&name, &path, &stamp)? {
+    if !words.rebuild && kept.has(&name, &path, &stamp) {
         return Ok(());
     }
     let (run, _) = report::read(dir)?;

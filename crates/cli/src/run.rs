@@ -588,6 +588,7 @@ fn measure(
         profile: means(plan),
         // Where a time was given, all of it is planned.
         again: matches!(course, Course::Asked),
+        check_only: false,
         interrupt: Interrupt::by_flag(Arc::clone(interrupted)),
     };
     let mut bar = Bar::new(plan, streams.err)?;

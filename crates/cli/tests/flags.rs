@@ -1076,10 +1076,10 @@ fn log_ends_with_1_where_a_regression_is_claimed_and_takes_its_runs_from_where_i
     };
     let same = log(0, &["--fail-on-regression"]);
     assert_eq!(same.matches("tiny-").count(), 6, "{same}");
-    assert!(folder.join("days/history.sqlite").is_file());
-    let slower = ["--run", "elsewhere/tiny-1", "--history", "other.sqlite"];
+    assert!(folder.join("days/history.jsonl").is_file());
+    let slower = ["--run", "elsewhere/tiny-1", "--history", "other.jsonl"];
     let told = log(0, &slower);
-    assert!(folder.join("other.sqlite").is_file(), "--history");
+    assert!(folder.join("other.jsonl").is_file(), "--history");
     assert_eq!(told.matches("tiny-").count(), 7, "--run: {told}");
     // Two runs of one name.
     assert_eq!(told.matches(": tiny-1  ").count(), 1, "{told}");

@@ -159,7 +159,7 @@ fn a_run_stands_against_its_log(folder: &Path) {
             "other.toml: no such experiment",
         ),
         (
-            &["compare", "runs/tiny-001", "--history", "h.sqlite"],
+            &["compare", "runs/tiny-001", "--history", "h.jsonl"],
             "--log",
         ),
     ] {
@@ -170,7 +170,7 @@ fn a_run_stands_against_its_log(folder: &Path) {
 
 fn the_history_is_made_again(folder: &Path, document: &str) {
     let before = entries(folder);
-    fs::remove_file(folder.join("runs/history.sqlite")).expect("a history");
+    fs::remove_file(folder.join("runs/history.jsonl")).expect("a history");
     assert_eq!(entries(folder), before, "deleting it loses nothing");
     fs::remove_dir_all(folder.join("runs/tiny-002")).expect("a run directory");
     for words in [
@@ -191,16 +191,12 @@ fn the_history_is_made_again(folder: &Path, document: &str) {
     );
 
     a_run_that_moved_is_the_same_entry(folder);
-    fs::write(
-        folder.join("runs/history.sqlite"),
-        "no database, but some text of a length",
-    )
-    .expect("damage");
+    fs::write(folder.join("runs/history.jsonl"), b"no UTF-8 \xff").expect("damage");
     let said = refused(folder, &["log", "tiny.toml"]);
     assert!(said.contains("--rebuild"), "{said}");
     done(folder, &["log", "tiny.toml", "--rebuild"]);
     assert_eq!(entries(folder).len(), 2);
-    assert!(folder.join("runs/history.sqlite.old").exists());
+    assert!(folder.join("runs/history.jsonl.old").exists());
 }
 
 fn a_run_that_moved_is_the_same_entry(folder: &Path) {

@@ -38,7 +38,7 @@ use prony_record::{Repository as Recorded, Source};
 use sha2::{Digest as _, Sha256};
 
 use crate::experiment::words::{SYSTEMS, fill};
-use crate::launch::on_path;
+use crate::launch::{Resolved, on_path};
 use crate::root::{INSIDE, Rooted};
 use crate::subject::{Build, Subject};
 use crate::sums::HexOf;
@@ -227,21 +227,23 @@ impl Job<'_> {
     }
 
     fn shell(&self, command: &str, log: PathBuf, timeout: Nanos) -> CommandSpec {
+        let root = self.rooted.as_ref().map(|rooted| rooted.dir.clone());
         CommandSpec {
-            argv: vec!["/bin/sh".to_owned(), "-c".to_owned(), self.fill(command)],
-            cwd: self.folder(),
-            env: Vec::new(),
-            capabilities: self.subject.needs.capabilities.clone(),
+            resolved: Resolved {
+                command: vec!["/bin/sh".to_owned(), "-c".to_owned(), self.fill(command)],
+                dir: self.folder(),
+                root: root.unwrap_or_default(),
+                capabilities: self.subject.needs.capabilities.clone(),
+                ..Resolved::default()
+            },
+            rooted: self.rooted.clone(),
             log,
-            timeout,
+            timeout_ns: timeout.0,
         }
     }
 
     fn run(&self, command: &CommandSpec) -> Result<Finished, Failed> {
-        let finished = match &self.rooted {
-            Some(rooted) => self.launcher.run_in(rooted, command, self.context.cancel),
-            None => self.launcher.run(command, self.context.cancel),
-        };
+        let finished = self.launcher.run(command, self.context.cancel);
         let finished =
             finished.map_err(|error| Failed::new(format!("it cannot be started: {error}")))?;
         if finished == Finished::Interrupted {
@@ -332,12 +334,17 @@ impl Job<'_> {
         let tool = quote(tool);
         let command =
             format!("{tool} --version 2>/dev/null || {tool} version 2>/dev/null || {tool} -v 2>&1");
+        self.output_of(&command).map(|(_, text)| text)
+    }
+
+    /// How a short command ended, and what it printed.
+    fn output_of(&self, command: &str) -> Result<(Finished, String), Failed> {
         let log = temporary(&self.shelf.root);
-        let finished = self.run(&self.shell(&command, log.clone(), VERSION_TIMEOUT));
+        let finished = self.run(&self.shell(command, log.clone(), VERSION_TIMEOUT));
         let text = fs::read_to_string(&log).unwrap_or_default();
         // A file that stays does no harm.
         let _ = fs::remove_file(&log);
-        finished.map(|_| text)
+        Ok((finished?, text))
     }
 
     /// Makes sure that the build is there, and holds it.
@@ -357,7 +364,7 @@ impl Job<'_> {
     fn build_now(&self, plan: &Build, stem: &str, cwd: PathBuf) -> Result<(), Failed> {
         let log = self.shelf.root.join(format!("{stem}.log"));
         let mut command = self.shell(&plan.cmd, log.clone(), plan.timeout);
-        command.cwd = cwd;
+        command.resolved.dir = cwd;
         let reason = match self.run(&command)? {
             Finished::Code(0) => return Ok(()),
             Finished::Code(code) => format!("its build failed with status {code}"),
@@ -391,12 +398,9 @@ impl Job<'_> {
         if self.subject.version.is_empty() {
             return Ok(String::new());
         }
-        let log = temporary(&self.shelf.root);
-        let finished = self.run(&self.shell(&self.subject.version, log.clone(), VERSION_TIMEOUT));
-        let text = fs::read_to_string(&log).unwrap_or_default();
-        let _ = fs::remove_file(&log);
+        let (finished, text) = self.output_of(&self.subject.version)?;
         let line = text.lines().map(str::trim).find(|line| !line.is_empty());
-        Ok(match finished? {
+        Ok(match finished {
             Finished::Code(0) => self.with_root(line.unwrap_or_default()),
             _ => String::new(),
         })

@@ -1,7 +1,7 @@
 //! What a subject must do (`subjects/CONTRACT.md`), as experiments that are checked and not measured: one for each thing
 //! that it is.
 //!
-//! Not for: doing them ([`crate::run::check`]), or what only `subjects/*.py` look at (answers to wrong requests, sums of
+//! Not for: doing them ([`crate::run`]), or what only `subjects/*.py` look at (answers to wrong requests, sums of
 //! works, what a click counter keeps).
 
 use serde_json::json;

@@ -21,30 +21,21 @@
 //! ```
 
 use prony_record::{CountsSign, PeerCounts};
-use regex::{Regex, RegexBuilder};
+use regex::Regex;
 
 use crate::experiment::words::short;
+use crate::printed::compiled;
 
 /// The group that is the number of requests.
 pub const REQUESTS: &str = "requests";
 /// The group that is the number of bytes.
 pub const BYTES: &str = "bytes";
-/// Bytes of a pattern at the most.
-const PATTERN_BYTES_MAX: usize = 1_000;
-/// Bytes that a compiled pattern may take.
-const COMPILED_BYTES_MAX: usize = 1 << 20;
 /// Bytes of an answer in which the numbers are looked for.
 pub const ANSWER_BYTES_MAX: usize = 1 << 20;
 
 /// Compiles a pattern that must have a group of this name. The error says what is wrong.
 pub fn pattern(text: &str, group: &str) -> Result<Regex, String> {
-    if text.len() > PATTERN_BYTES_MAX {
-        return Err(format!("it has more than {PATTERN_BYTES_MAX} bytes"));
-    }
-    let compiled = RegexBuilder::new(text)
-        .size_limit(COMPILED_BYTES_MAX)
-        .build();
-    let regex = compiled.map_err(|error| crate::printed::last_line(&error.to_string()))?;
+    let regex = compiled(text)?;
     if !regex.capture_names().flatten().any(|name| name == group) {
         return Err(format!("no group is the number, such as `(?<{group}>…)`"));
     }

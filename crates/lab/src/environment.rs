@@ -9,6 +9,7 @@ use prony_base::clock;
 use prony_record::{CodeState, Environment, Fact, MachineCheck, Software};
 use sha2::{Digest as _, Sha256};
 
+use crate::sums::HexOf;
 use crate::supervise::Offer;
 
 /// What the caller knows and this module cannot see.
@@ -81,10 +82,7 @@ fn machine(id: &str) -> String {
         return String::new();
     }
     let digest = Sha256::digest(format!("prony run directory\n{id}"));
-    digest[..8]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    format!("{:x}", HexOf(&digest[..8]))
 }
 
 /// A file's text without the white space at its end; empty when it cannot be read.

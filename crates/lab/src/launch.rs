@@ -16,14 +16,14 @@
 //! ```
 #![allow(unsafe_code)]
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::CString;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
-use std::process::{Child, Command};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 use prony_base::Nanos;
@@ -348,7 +348,7 @@ pub fn without_capabilities(command: &mut Command, kept: CapabilitySet, rooted: 
 
 /// Lets `command` be started in the folder `dir` (empty: the caller's), and in the root file system `root`, if any, by `fork`.
 /// To be called before [`without_capabilities`], as entering takes one. Errors: a path that holds a zero byte.
-pub fn place(command: &mut Command, root: Option<&Path>, dir: &Path) -> io::Result<()> {
+fn place(command: &mut Command, root: Option<&Path>, dir: &Path) -> io::Result<()> {
     let Some(root) = root else {
         if !dir.as_os_str().is_empty() {
             command.current_dir(dir);
@@ -373,9 +373,46 @@ pub fn place(command: &mut Command, root: Option<&Path>, dir: &Path) -> io::Resu
     Ok(())
 }
 
-/// The root file system that a record names; `None`: the machine's own.
-pub fn root_of(recorded: &Path) -> Option<&Path> {
-    Some(recorded).filter(|path| !path.as_os_str().is_empty())
+/// A command as it is executed.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Resolved {
+    /// Argument vector; empty: nothing is started.
+    pub command: Vec<String>,
+    /// Environment added to what is passed ([`crate::passed`]).
+    pub env: BTreeMap<String, String>,
+    /// Folder that it runs in; empty: the caller's.
+    pub dir: PathBuf,
+    /// The root file system that it runs in; empty: the machine's own.
+    pub root: PathBuf,
+    /// Capabilities that it keeps.
+    pub capabilities: Vec<String>,
+}
+
+impl Resolved {
+    /// It, ready to be started by `fork` with nothing to read, in its folder and with its capabilities alone. Errors: it
+    /// is empty, or a path holds a zero byte.
+    pub fn command(
+        &self,
+        output: impl Into<Stdio>,
+        errors: impl Into<Stdio>,
+    ) -> io::Result<Command> {
+        let (program, arguments) = self
+            .command
+            .split_first()
+            .ok_or_else(|| io::Error::other("its command is empty"))?;
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .envs(&self.env)
+            .stdin(Stdio::null())
+            .stdout(output)
+            .stderr(errors);
+        let root = Some(self.root.as_path()).filter(|path| !path.as_os_str().is_empty());
+        place(&mut command, root, &self.dir)?;
+        let kept = capabilities_named(&self.capabilities);
+        without_capabilities(&mut command, kept, root.is_some());
+        Ok(command)
+    }
 }
 
 fn keep_only(kept: CapabilitySet) -> rustix::io::Result<()> {
@@ -418,7 +455,7 @@ pub fn capability_named(name: &str) -> Option<CapabilitySet> {
 }
 
 /// The capabilities of these names, without those that are none.
-pub fn capabilities_named(names: &[String]) -> CapabilitySet {
+fn capabilities_named(names: &[String]) -> CapabilitySet {
     names
         .iter()
         .filter_map(|name| capability_named(name))
@@ -533,7 +570,14 @@ pub fn descendants(root: u32) -> Vec<u32> {
     descendants_among(root, &parents)
 }
 
-/// The same by the lists of children that the kernel keeps, which costs a tenth where
+/// A process and its descendants.
+pub fn family(pid: u32) -> Vec<u32> {
+    let mut pids = vec![pid];
+    pids.extend(descendants(pid));
+    pids
+}
+
+/// The descendants by the lists of children that the kernel keeps, which costs a tenth where
 /// many other processes run. While processes end it may miss one: for sampling, not for
 /// killing. Where the kernel keeps no lists it is [`descendants`].
 pub fn descendants_by_lists(root: u32) -> Vec<u32> {
@@ -579,6 +623,17 @@ fn descendants_among(root: u32, parents: &[(u32, u32)]) -> Vec<u32> {
     found
 }
 
+/// Whether a thread of the process is neither stopped nor at its end.
+pub fn moves(pid: u32) -> bool {
+    numbered(&format!("/proc/{pid}/task"))
+        .into_iter()
+        .any(|tid| {
+            let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat"));
+            let stat = text.ok().and_then(|text| crate::sample::parse::stat(&text));
+            stat.is_some_and(|stat| !matches!(stat.state, 'T' | 't' | 'Z' | 'X'))
+        })
+}
+
 /// Held while a process is started, and for ever by who ends them all.
 static STARTING: Mutex<()> = Mutex::new(());
 
@@ -616,16 +671,25 @@ pub fn kill_descendants(rounds_max: u32) -> bool {
 
 /// Whether `command` is an executable file in a folder of `path`, or at its own path.
 pub fn on_path(command: &str, path: &str) -> bool {
+    found_in(command, std::env::split_paths(path)).is_some()
+}
+
+/// The executable file `command` in one of `folders`, or at its own path.
+pub fn found_in(command: &str, folders: impl IntoIterator<Item = PathBuf>) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt as _;
-    let executable = |file: &Path| {
+    let is_executable = |file: &PathBuf| {
         std::fs::metadata(file)
             .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
     };
     if command.contains('/') {
-        return executable(Path::new(command));
+        return Some(PathBuf::from(command)).filter(is_executable);
     }
-    std::env::split_paths(path).any(|folder| executable(&folder.join(command)))
+    let mut files = folders.into_iter().map(|folder| folder.join(command));
+    files.find(is_executable)
 }
+
+/// Folders for programs of the system, which an ordinary user's PATH often lacks.
+pub const SYSTEM_FOLDERS: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
 
 /// The numbered entries of a folder under `/proc`, rising.
 pub fn numbered(folder: &str) -> Vec<u32> {

@@ -73,13 +73,7 @@ impl Pattern {
     /// Compiles a regular expression in which named groups say what is what. The error
     /// says what is wrong with it.
     pub fn new(text: &str) -> Result<Pattern, String> {
-        if text.len() > PATTERN_BYTES_MAX {
-            return Err(format!("it has more than {PATTERN_BYTES_MAX} bytes"));
-        }
-        let compiled = RegexBuilder::new(text)
-            .size_limit(COMPILED_BYTES_MAX)
-            .build();
-        let regex = compiled.map_err(|error| last_line(&error.to_string()))?;
+        let regex = compiled(text)?;
         let known: Vec<&str> = ELAPSED
             .iter()
             .map(|&(name, _)| name)
@@ -110,11 +104,21 @@ impl Pattern {
     }
 }
 
-/// A regular expression's error ends with the sentence that says it.
-pub(crate) fn last_line(error: &str) -> String {
-    let line = error.lines().last().unwrap_or_default();
-    let said = line.trim_start_matches("error: ");
-    said.trim_end_matches('.').to_owned()
+/// Compiles a pattern. The error says what is wrong with it.
+pub(crate) fn compiled(text: &str) -> Result<Regex, String> {
+    if text.len() > PATTERN_BYTES_MAX {
+        return Err(format!("it has more than {PATTERN_BYTES_MAX} bytes"));
+    }
+    let compiled = RegexBuilder::new(text)
+        .size_limit(COMPILED_BYTES_MAX)
+        .build();
+    compiled.map_err(|error| {
+        // It ends with the sentence that says it.
+        let error = error.to_string();
+        let line = error.lines().last().unwrap_or_default();
+        let said = line.trim_start_matches("error: ");
+        said.trim_end_matches('.').to_owned()
+    })
 }
 
 /// The measurements in what a program printed, in order; at least one.

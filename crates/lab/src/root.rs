@@ -7,7 +7,7 @@
 //! ROOT/<folder, build, work>      the same paths as outside
 //! ```
 //!
-//! All mounts are in the mount namespace of a supervisor and end with it. Processes enter by [`crate::launch::place`].
+//! All mounts are in the mount namespace of a supervisor and end with it. Processes enter by [`crate::launch::Resolved`].
 //!
 //! Not for: making one ([`crate::build`]), or which subject has one ([`crate::subject::RootFs`]).
 

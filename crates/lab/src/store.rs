@@ -123,7 +123,7 @@ fn other_schema(found: u64) -> String {
     }
 }
 
-fn at(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
     let path = path.to_owned();
     move |source| StoreError::Io { path, source }
 }
@@ -173,11 +173,7 @@ impl Stored {
 /// Reads a run directory. A last line that a crash cut off is left out; any other
 /// damage is an error that names the file and the line.
 pub fn read(dir: &Path) -> Result<Stored, StoreError> {
-    if !dir.join(layout::PLAN).exists() {
-        return Err(StoreError::NoRun {
-            path: dir.to_owned(),
-        });
-    }
+    check_run(dir)?;
     let (trials, _) = read_trials(&folder::inside(dir, layout::TRIALS)?)?;
     Ok(Stored {
         dir: dir.to_owned(),
@@ -185,6 +181,15 @@ pub fn read(dir: &Path) -> Result<Stored, StoreError> {
         environment: read_json(dir, layout::ENVIRONMENT)?,
         trials: without_repeated(trials),
     })
+}
+
+fn check_run(dir: &Path) -> Result<(), StoreError> {
+    match dir.join(layout::PLAN).exists() {
+        true => Ok(()),
+        false => Err(StoreError::NoRun {
+            path: dir.to_owned(),
+        }),
+    }
 }
 
 /// The claims that were put in the place of the plan's after the run; `None`: none were.
@@ -334,11 +339,7 @@ impl Journal {
         plan: &Plan,
         environment: &Environment,
     ) -> Result<Journal, StoreError> {
-        if !dir.join(layout::PLAN).exists() {
-            return Err(StoreError::NoRun {
-                path: dir.to_owned(),
-            });
-        }
+        check_run(dir)?;
         // What a trial writes goes into these.
         for name in [
             layout::LOGS,

@@ -5,13 +5,13 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use prony_record::layout;
 use sha2::{Digest as _, Sha256};
 
 use crate::folder;
-use crate::store::StoreError;
+use crate::store::{StoreError, at};
 
 /// Most files of which a list is read.
 const FILES_MAX: usize = 1 << 20;
@@ -72,10 +72,7 @@ pub fn write(dir: &Path, file: &str, head: &str, names: &[String]) -> Result<(),
     let mut text = format!("# {}\n", head.replace('\n', " "));
     for name in names {
         let path = folder::inside(dir, name)?;
-        text.push_str(&format!(
-            "{}  {name}\n",
-            digest(&path).map_err(unread(&path))?
-        ));
+        text.push_str(&format!("{}  {name}\n", digest(&path).map_err(at(&path))?));
     }
     // Without its lines a run would seem to have no records to be held to.
     folder::write(dir, file, text.as_bytes(), file == layout::RECORDS_SUMS)
@@ -87,7 +84,7 @@ pub fn read(dir: &Path, file: &str) -> Result<Option<Sums>, StoreError> {
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(unread(&path)(error)),
+        Err(error) => return Err(at(&path)(error)),
     };
     let mut sums = Sums::default();
     for (index, line) in text.lines().take(FILES_MAX).enumerate() {
@@ -125,7 +122,7 @@ impl Sums {
                 Ok(found) if found == wanted.to_lowercase() => Ok(State::Same),
                 Ok(_) => Ok(State::Changed),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(State::Missing),
-                Err(error) => Err(unread(&path)(error)),
+                Err(error) => Err(at(&path)(error)),
             }
         };
         let all = self.files.iter();
@@ -144,11 +141,6 @@ fn digest(path: &Path) -> io::Result<String> {
             read => digest.update(&piece[..read]),
         }
     }
-}
-
-fn unread(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
-    let path: PathBuf = path.to_owned();
-    move |source| StoreError::Io { path, source }
 }
 
 /// Bytes that `{:x}` writes.

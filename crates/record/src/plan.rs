@@ -363,6 +363,16 @@ impl Plan {
         let mut subjects = self.subjects.iter();
         subjects.any(|of| of.id == cell.subject && of.copy_of.is_some())
     }
+
+    /// The workload of a cell.
+    pub fn workload_of(&self, cell: &Cell) -> Option<&PlannedWorkload> {
+        self.workloads.iter().find(|of| of.name == cell.workload)
+    }
+
+    /// The subject of a cell.
+    pub fn subject_of(&self, cell: &Cell) -> Option<&PlannedSubject> {
+        self.subjects.iter().find(|of| of.id == cell.subject)
+    }
 }
 
 impl PlannedWorkload {
@@ -495,6 +505,17 @@ pub struct NotRun {
     pub reason: String,
     /// The command that would change it; empty where there is none.
     pub remedy: String,
+}
+
+impl NotRun {
+    /// That `what` is not run, for this reason; `remedy` is empty where there is none.
+    pub fn new(what: &str, reason: impl Into<String>, remedy: impl Into<String>) -> NotRun {
+        NotRun {
+            what: what.to_owned(),
+            reason: reason.into(),
+            remedy: remedy.into(),
+        }
+    }
 }
 
 #[cfg(test)]

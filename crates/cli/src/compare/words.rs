@@ -36,7 +36,7 @@ pub struct CompareWords {
     /// Compare one run with the log of its experiment, a TOML file such as experiments/ping.toml
     #[arg(long, value_name = "EXPERIMENT", conflicts_with = "interleave")]
     pub log: Option<PathBuf>,
-    /// The log's history [default: history.sqlite in the folder of --runs]
+    /// The log's history [default: history.jsonl in the folder of --runs]
     #[arg(long, value_name = "FILE", requires = "log")]
     pub history: Option<PathBuf>,
     /// Measure two commands, or two revisions of a subject, in turns: A, the baseline, and B

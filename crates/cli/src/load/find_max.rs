@@ -6,7 +6,6 @@ use std::path::Path;
 use indicatif::{ProgressBar, ProgressStyle};
 use prony_base::{Nanos, counted};
 use prony_load::{LoadSpec, Objective, find_max};
-use prony_load::{LoadSpec, Objective, find_max};
 use prony_record::{HighestRate, NEVER, Pace, RateSearch, RateStep, SpreadKind, StepOutcome};
 
 use super::summary::shown;

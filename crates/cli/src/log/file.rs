@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 use crate::cause::CannotWrite;
 
 /// Largest document that is read.
-const DOCUMENT_BYTES_MAX: u64 = 64 << 20;
+const DOCUMENT_BYTES_MAX: u64 = 1 << 30;
 
 /// The text of a document; `None` where there is none.
 pub fn read(path: &Path) -> anyhow::Result<Option<String>> {
@@ -44,10 +44,7 @@ pub fn read(path: &Path) -> anyhow::Result<Option<String>> {
 pub fn replace(path: &Path, before: Option<&str>, text: &str) -> anyhow::Result<()> {
     // Behind a symbolic link it is the file that is replaced, not the link.
     let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let folder = match place.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
-        _ => PathBuf::from("."),
-    };
+    let folder = folder_of(&place);
     fs::create_dir_all(&folder).with_context(CannotWrite::at(&folder))?;
     let mut fresh = tempfile::Builder::new()
         .permissions(Permissions::from_mode(0o666))
@@ -59,6 +56,14 @@ pub fn replace(path: &Path, before: Option<&str>, text: &str) -> anyhow::Result<
     }
     fresh.persist(&place).with_context(CannotWrite::at(path))?;
     Ok(())
+}
+
+/// The folder in which a file lies.
+pub fn folder_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
+    }
 }
 
 fn write_new(fresh: &mut NamedTempFile, place: &Path, text: &str) -> io::Result<()> {

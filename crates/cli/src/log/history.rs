@@ -1,117 +1,125 @@
-//! The entries of logs, kept in SQLite: an index that is made from run directories, and made again at will. Only of a run
-//! whose directory is gone is it the last that is left.
+//! The entries of logs, a line of JSON each: an index that is made from run directories, and made again at will. Only of a
+//! run whose directory is gone is its line the last that is left.
+//!
+//! The file is replaced whole, so that no line of it is ever half written; one that is damaged all the same is left out,
+//! and stays where it is. Whoever reads it to write it holds a lock on its folder.
 //!
 //! Not for: what an entry holds (`prony_report::log`).
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use anyhow::{Context as _, bail};
 use prony_lab::folder::inside;
 use prony_lab::sums::HexOf;
 use prony_record::layout;
 use prony_report::log::{ENTRY_SCHEMA, Entry};
-use rusqlite::types::FromSql;
-use rusqlite::{Connection, OptionalExtension as _, Params, TransactionBehavior, params};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use super::file;
 use crate::cause::CannotWrite;
 
-/// Version of the tables; kept in the file as its `user_version`.
-const SCHEMA: i64 = 1;
-const TABLES: &str = "
-    CREATE TABLE entries (
-        experiment TEXT NOT NULL,      -- name of the experiment's file
-        id TEXT NOT NULL,              -- of the entry: date and folder
-        path TEXT NOT NULL,            -- of the run directory
-        stamp TEXT NOT NULL,           -- what its files were like when it was read
-        started_unix_ms INTEGER NOT NULL,
-        gone INTEGER NOT NULL,         -- always 0: older versions kept here whether the run directory is gone
-        entry TEXT NOT NULL,           -- JSON
-        PRIMARY KEY (experiment, id)
-    ) STRICT;
-";
+/// How a history begins that an older Prony wrote, and what makes lines of it.
+const SQLITE: &[u8] = b"SQLite format 3\0";
+const LINES_OF_OLDER: &str = "SELECT json_object('experiment', experiment, 'path', path, 'stamp', stamp, 'entry', json(entry)) FROM entries";
 
-/// An open history.
+/// An entry in the file.
+#[derive(Serialize, Deserialize)]
+struct KeptEntry {
+    /// Name of the experiment's file.
+    experiment: String,
+    /// Of the run directory.
+    path: String,
+    /// What its files were like when it was read.
+    stamp: String,
+    /// An [`Entry`], also of another version.
+    entry: Value,
+}
+
+impl KeptEntry {
+    fn id(&self) -> &str {
+        self.entry["id"].as_str().unwrap_or_default()
+    }
+
+    fn started_unix_ms(&self) -> u64 {
+        self.entry["started_unix_ms"].as_u64().unwrap_or_default()
+    }
+}
+
+/// A history that was read.
 pub struct Kept {
-    database: Connection,
     path: PathBuf,
+    /// The file as it was; `None`: there was none.
+    before: Option<String>,
+    entries: Vec<KeptEntry>,
+    /// Lines that are no entries, and why.
+    damaged: Vec<(String, String)>,
+    /// Held as long as this lives.
+    _lock: Option<File>,
 }
 
 impl Kept {
-    /// Opens the history, or makes it. One that cannot be used is an error, or with `rebuild` put aside.
+    /// Reads the history; waits while another Prony has it. One that cannot be used is an error, or with `rebuild` put
+    /// aside. Damaged lines are kept, or with `rebuild` given up.
     pub fn open(path: &Path, rebuild: bool) -> anyhow::Result<Kept> {
-        match Kept::open_as_it_is(path) {
-            Ok(kept) => Ok(kept),
+        let folder = file::folder_of(path);
+        fs::create_dir_all(&folder).with_context(CannotWrite::at(&folder))?;
+        // Where folders cannot be locked, the file is seen to have changed when it is written.
+        let lock = File::open(folder).ok();
+        let lock = lock.filter(|folder| folder.lock().is_ok());
+        let before = match text(path) {
             Err(_) if rebuild && path.is_file() => {
-                let aside = path.with_extension("sqlite.old");
-                fs::rename(path, &aside)
+                fs::rename(path, path.with_added_extension("old"))
                     .with_context(|| format!("cannot put {} aside", path.display()))?;
-                Kept::open_as_it_is(path)
+                None
             }
-            Err(error) => Err(error.context(
+            read => read.context(
                 "the history cannot be used; --rebuild makes it again from the run directories and puts this one aside",
-            )),
-        }
-    }
-
-    fn open_as_it_is(path: &Path) -> anyhow::Result<Kept> {
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).with_context(CannotWrite::at(folder))?;
-        }
-        let wrong = || path.display().to_string();
-        let database = Connection::open(path).with_context(wrong)?;
-        let mut kept = Kept {
-            database,
-            path: path.to_owned(),
+            )?,
         };
-        match kept.begin().with_context(wrong)? {
-            (SCHEMA, _) => Ok(kept),
-            (0, _) => bail!("{}: a database of something else", path.display()),
-            (other, _) => bail!(
-                "{}: schema {other}, this Prony reads schema {SCHEMA}",
-                path.display()
-            ),
+        let mut kept = Kept {
+            path: path.to_owned(),
+            before: None,
+            entries: Vec::new(),
+            damaged: Vec::new(),
+            _lock: lock,
+        };
+        for (number, line) in (1..).zip(before.as_deref().unwrap_or_default().lines()) {
+            match serde_json::from_str(line) {
+                Ok(entry) => kept.insert(entry),
+                Err(_) if rebuild => {}
+                Err(error) => {
+                    let why = format!("{}:{number}: it is no entry ({error})", path.display());
+                    kept.damaged.push((line.to_owned(), why));
+                }
+            }
+        }
+        Ok(Kept { before, ..kept })
+    }
+
+    /// In place of the one of its name, if there is one.
+    fn insert(&mut self, entry: KeptEntry) {
+        let is_it =
+            |other: &KeptEntry| other.experiment == entry.experiment && other.id() == entry.id();
+        match self.entries.iter().position(is_it) {
+            Some(at) => self.entries[at] = entry,
+            None => self.entries.push(entry),
         }
     }
 
-    /// Makes the tables where there is nothing yet. Yields the version of what is there, and how many tables it has.
-    fn begin(&mut self) -> rusqlite::Result<(i64, i64)> {
-        self.database.busy_timeout(Duration::from_secs(10))?;
-        let change = self
-            .database
-            .transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let number = |query: &str| change.query_row(query, [], |row| row.get(0));
-        let mut found = (
-            number("PRAGMA user_version")?,
-            number("SELECT count(*) FROM sqlite_schema")?,
-        );
-        if found == (0, 0) {
-            change.execute_batch(TABLES)?;
-            change.pragma_update(None, "user_version", SCHEMA)?;
-            found = (SCHEMA, 1);
-        }
-        change.commit()?;
-        Ok(found)
-    }
-
-    /// An outcome of the database, with its path where it is an error.
-    fn named<T>(&self, outcome: rusqlite::Result<T>) -> anyhow::Result<T> {
-        outcome.with_context(|| self.path.display().to_string())
-    }
-
-    /// The first column of the first row of a query; `None` where it has no row.
-    fn first<T: FromSql>(&self, query: &str, with: impl Params) -> anyhow::Result<Option<T>> {
-        let found = self.database.query_row(query, with, |row| row.get(0));
-        self.named(found.optional())
+    /// The entries of an experiment.
+    fn of<'a>(&'a self, experiment: &'a str) -> impl Iterator<Item = &'a KeptEntry> {
+        let all = self.entries.iter();
+        all.filter(move |kept| kept.experiment == experiment)
     }
 
     /// Whether the run directory was read as it is now, and by this Prony.
-    pub fn has(&self, experiment: &str, path: &str, stamp: &str) -> anyhow::Result<bool> {
-        let query = "SELECT 1 FROM entries WHERE experiment = ? AND path = ? AND stamp = ?";
-        let found: Option<i64> = self.first(query, params![experiment, path, stamp])?;
-        Ok(found.is_some())
+    pub fn has(&self, experiment: &str, path: &str, stamp: &str) -> bool {
+        let mut own = self.of(experiment);
+        own.any(|kept| kept.path == path && kept.stamp == stamp)
     }
 
     /// Keeps an entry in place of the one that its run had, wherever its directory was then, under the id that it
@@ -123,65 +131,94 @@ impl Kept {
         stamp: &str,
         entry: &Entry,
     ) -> anyhow::Result<()> {
-        let started = i64::try_from(entry.started_unix_ms).unwrap_or(i64::MAX);
-        let query = "SELECT id FROM entries WHERE experiment = ? AND started_unix_ms = ?
-                     AND json_extract(entry, '$.digest') = ? ORDER BY id";
-        let known = self.first(query, params![experiment, started, entry.digest])?;
-        let id = match known {
-            Some(known) => known,
-            None => self.free_id(experiment, &entry.id)?,
+        let is_known = |kept: &&KeptEntry| {
+            kept.started_unix_ms() == entry.started_unix_ms && kept.entry["digest"] == entry.digest
         };
-        let mut entry = entry.clone();
-        entry.id.clone_from(&id);
-        let change = "INSERT OR REPLACE INTO entries (experiment, id, path, stamp, started_unix_ms, gone, entry)
-                      VALUES (?, ?, ?, ?, ?, 0, ?)";
-        let text = serde_json::to_string(&entry)?;
-        let values = params![experiment, id, path, stamp, started, text];
-        self.named(self.database.execute(change, values))?;
+        let known = self.of(experiment).find(is_known);
+        let id = match known {
+            Some(known) => known.id().to_owned(),
+            None => self.free_id(experiment, &entry.id),
+        };
+        let entry = serde_json::to_value(Entry {
+            id,
+            ..entry.clone()
+        })?;
+        self.insert(KeptEntry {
+            experiment: experiment.to_owned(),
+            path: path.to_owned(),
+            stamp: stamp.to_owned(),
+            entry,
+        });
         Ok(())
     }
 
     /// `id`, or with a number after it where another run has it: two began in one minute in directories of one name.
-    fn free_id(&self, experiment: &str, id: &str) -> anyhow::Result<String> {
-        let query = "SELECT 1 FROM entries WHERE experiment = ? AND id = ?";
-        let mut free = id.to_owned();
-        for number in 2_u32.. {
-            let taken: Option<i64> = self.first(query, params![experiment, free])?;
-            if taken.is_none() {
-                break;
-            }
-            free = format!("{id}-{number}");
+    fn free_id(&self, experiment: &str, id: &str) -> String {
+        let numbered = (2_u32..).map(|number| format!("{id}-{number}"));
+        let mut ids = std::iter::once(id.to_owned()).chain(numbered);
+        let is_free = |id: &String| self.of(experiment).all(|kept| kept.id() != id);
+        ids.find(is_free).unwrap_or_default()
+    }
+
+    /// Writes the file, where that changes it.
+    ///
+    /// # Errors
+    /// It cannot be written, or somebody else has written it meanwhile.
+    pub fn save(&mut self) -> anyhow::Result<()> {
+        let lines = self.entries.iter().map(serde_json::to_string);
+        let damaged = self.damaged.iter().map(|(line, _)| Ok(line.clone()));
+        let lines: Vec<String> = lines.chain(damaged).collect::<Result<_, _>>()?;
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        if self.before.as_ref() != Some(&text) {
+            file::replace(&self.path, self.before.as_deref(), &text)?;
+            self.before = Some(text);
         }
-        Ok(free)
+        Ok(())
     }
 
     /// The entries of an experiment, by date, and of those that cannot be read a line. Gone is a run directory that is neither among
     /// `there` nor where it was.
-    pub fn entries(
-        &self,
-        experiment: &str,
-        there: &[String],
-    ) -> anyhow::Result<(Vec<Entry>, Vec<String>)> {
-        let query =
-            "SELECT id, path, entry FROM entries WHERE experiment = ? ORDER BY started_unix_ms, id";
-        let mut query = self.named(self.database.prepare(query))?;
-        let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-        let rows = query.query_map([experiment], row);
-        let rows: Vec<(String, String, String)> = self.named(rows.and_then(Iterator::collect))?;
-        let (mut entries, mut unreadable) = (Vec::new(), Vec::new());
-        for (id, path, text) in rows {
-            let gone = !there.contains(&path) && !Path::new(&path).join(layout::PLAN).is_file();
+    pub fn entries(&self, experiment: &str, there: &[String]) -> (Vec<Entry>, Vec<String>) {
+        let mut own: Vec<&KeptEntry> = self.of(experiment).collect();
+        own.sort_by_key(|kept| (kept.started_unix_ms(), kept.id().to_owned()));
+        let mut unreadable: Vec<String> = self.damaged.iter().map(|(_, why)| why.clone()).collect();
+        let mut entries = Vec::new();
+        for kept in own {
+            let is_there =
+                there.contains(&kept.path) || Path::new(&kept.path).join(layout::PLAN).is_file();
             // An old one of a run that is gone must not keep the others from being logged.
-            match serde_json::from_str::<Entry>(&text) {
-                Ok(entry) => entries.push(Entry { gone, ..entry }),
-                Err(error) => unreadable.push(format!(
-                    "{}: the entry {id} cannot be read ({error}); --rebuild makes it again where its run directory is there",
-                    self.path.display()
-                )),
+            match serde_json::from_value::<Entry>(kept.entry.clone()) {
+                Ok(entry) => entries.push(Entry {
+                    gone: !is_there,
+                    ..entry
+                }),
+                Err(error) => {
+                    let (path, id) = (self.path.display(), kept.id());
+                    unreadable.push(format!("{path}: the entry {id} cannot be read ({error})"));
+                }
             }
         }
-        Ok((entries, unreadable))
+        for why in &mut unreadable {
+            why.push_str("; --rebuild makes it again where its run directory is there");
+        }
+        (entries, unreadable)
     }
+}
+
+fn text(path: &Path) -> anyhow::Result<Option<String>> {
+    if fs::read(path).is_ok_and(|bytes| bytes.starts_with(SQLITE)) {
+        bail!("{}", of_older(path, &path.with_extension("jsonl")));
+    }
+    file::read(path)
+}
+
+/// What to do with the history `older` of an older Prony, which kept it in SQLite, for its entries to be in `path`.
+pub fn of_older(older: &Path, path: &Path) -> String {
+    let (older, path) = (older.display(), path.display());
+    format!(
+        "{older} is of an older Prony. Only entries whose run directories are gone need it; this takes them over:\n  \
+         sqlite3 {older} \"{LINES_OF_OLDER}\" >> {path}"
+    )
 }
 
 /// By what a run is known wherever its directory is, and whatever it is called: how it began.
@@ -216,59 +253,137 @@ pub fn stamp(dir: &Path) -> anyhow::Result<String> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_run_took_the_place_of_another_of_its_name_and_minute() {
-        let mut kept = Kept::open(Path::new(":memory:"), false).expect("a history");
-        let entry = |digest: &str| Entry {
-            id: "2026-11-22-0301-tiny-001".to_owned(),
-            run: "tiny-001".to_owned(),
+    fn entry(id: &str, digest: &str) -> Entry {
+        Entry {
+            id: id.to_owned(),
             digest: digest.to_owned(),
             ..Entry::default()
-        };
+        }
+    }
+
+    fn history() -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("history.jsonl");
+        (folder, path)
+    }
+
+    fn open(path: &Path) -> Kept {
+        Kept::open(path, false).expect("a history")
+    }
+
+    fn ids(entries: &[Entry]) -> Vec<(&str, &str)> {
+        let ids = entries.iter();
+        ids.map(|entry| (&*entry.id, &*entry.digest)).collect()
+    }
+
+    #[test]
+    fn a_run_took_the_place_of_another_of_its_name_and_minute() {
+        let (_folder, path) = history();
+        let mut kept = open(&path);
+        let id = "2026-11-22-0301-tiny-001";
         for (path, digest) in [
             ("/a/tiny-001", "a"),
             ("/b/tiny-001", "b"),
             ("/a/tiny-001", "a"),
         ] {
-            kept.put("x.toml", path, "", &entry(digest)).expect("kept");
+            kept.put("x.toml", path, "", &entry(id, digest))
+                .expect("kept");
         }
-        let (entries, _) = kept.entries("x.toml", &[]).expect("entries");
-        let ids: Vec<(&str, &str)> = entries
-            .iter()
-            .map(|entry| (entry.id.as_str(), entry.digest.as_str()))
-            .collect();
-        assert_eq!(
-            ids,
-            [
-                ("2026-11-22-0301-tiny-001", "a"),
-                ("2026-11-22-0301-tiny-001-2", "b")
-            ]
-        );
+        let (entries, _) = kept.entries("x.toml", &[]);
+        let second = format!("{id}-2");
+        assert_eq!(ids(&entries), [(id, "a"), (second.as_str(), "b")]);
     }
 
     #[test]
-    fn an_entry_in_another_form_is_left_out() {
-        let mut kept = Kept::open(Path::new(":memory:"), false).expect("a history");
-        let entry = |id: &str| Entry {
-            id: id.to_owned(),
-            digest: id.to_owned(),
-            ..Entry::default()
-        };
-        kept.put("x.toml", "/a", "", &entry("a")).expect("kept");
-        kept.put("x.toml", "/b", "", &entry("b")).expect("kept");
-        let change = "UPDATE entries SET entry = '{\"id\":7}' WHERE id = 'a'";
-        kept.database.execute(change, []).expect("changed");
-        let (entries, unreadable) = kept.entries("x.toml", &[]).expect("entries");
-        assert_eq!(
-            entries,
-            [Entry {
-                gone: true,
-                ..entry("b")
-            }]
-        );
+    fn an_entry_in_another_form_is_left_out_and_stays() {
+        let (_folder, path) = history();
+        let mut kept = open(&path);
+        kept.put("x.toml", "/a", "", &entry("a", "a"))
+            .expect("kept");
+        kept.put("x.toml", "/b", "", &entry("b", "b"))
+            .expect("kept");
+        kept.entries[0].entry["digest"] = 7.into();
+        kept.save().expect("written");
+        let kept = open_after(kept, &path);
+        let (entries, unreadable) = kept.entries("x.toml", &[]);
+        assert_eq!(ids(&entries), [("b", "b")]);
+        assert!(entries[0].gone);
         assert!(
             unreadable[0].contains("the entry a cannot be read"),
             "{unreadable:?}"
+        );
+        assert!(kept.entries("y.toml", &[]).0.is_empty());
+    }
+
+    fn open_after(before: Kept, path: &Path) -> Kept {
+        drop(before);
+        open(path)
+    }
+
+    #[test]
+    fn a_half_line_loses_nothing_but_itself() {
+        let (_folder, path) = history();
+        let mut kept = open(&path);
+        kept.put("x.toml", "/a", "", &entry("a", "a"))
+            .expect("kept");
+        kept.put("x.toml", "/b", "", &entry("b", "b"))
+            .expect("kept");
+        kept.save().expect("written");
+        drop(kept);
+        let whole = fs::read_to_string(&path).expect("a history");
+        let first = whole.find('\n').expect("two lines") + 1;
+        for cut in first + 1..whole.len() - 1 {
+            fs::write(&path, &whole[..cut]).expect("cut");
+            let mut kept = open(&path);
+            let (entries, unreadable) = kept.entries("x.toml", &[]);
+            assert_eq!(ids(&entries), [("a", "a")]);
+            assert!(unreadable[0].contains("history.jsonl:2: it is no entry"));
+            kept.put("x.toml", "/b", "", &entry("b", "b"))
+                .expect("kept");
+            kept.save().expect("written");
+            let kept = open_after(kept, &path);
+            assert_eq!(
+                ids(&kept.entries("x.toml", &[]).0),
+                [("a", "a"), ("b", "b")]
+            );
+            assert_eq!(kept.damaged.len(), 1, "it stays");
+            drop(kept);
+            let kept = Kept::open(&path, true).expect("given up");
+            assert_eq!((kept.entries.len(), kept.damaged.len()), (2, 0));
+        }
+    }
+
+    #[test]
+    fn two_that_write_at_once_lose_nothing() {
+        let (_folder, path) = history();
+        let write = |name: &'static str| {
+            let path = path.clone();
+            std::thread::spawn(move || {
+                for number in 0..20 {
+                    let id = format!("{name}{number}");
+                    let mut kept = open(&path);
+                    kept.put("x.toml", "/a", "", &entry(&id, &id))
+                        .expect("kept");
+                    kept.save().expect("written");
+                }
+            })
+        };
+        for thread in ["a", "b"].map(write) {
+            thread.join().expect("it wrote");
+        }
+        assert_eq!(open(&path).entries.len(), 40);
+    }
+
+    #[test]
+    fn a_history_of_an_older_version_is_named_with_what_reads_it() {
+        let (_folder, path) = history();
+        let older = path.with_extension("sqlite");
+        fs::write(&older, [SQLITE, &[0; 99]].concat()).expect("a file");
+        let error = Kept::open(&older, false).err().expect("refused");
+        let said = format!("{error:#}");
+        assert!(
+            said.contains("of an older Prony") && said.contains(LINES_OF_OLDER),
+            "{said}"
         );
     }
 }

@@ -80,7 +80,7 @@ pub struct LogWords {
     /// A run directory that lies elsewhere; may be repeated
     #[arg(long, value_name = "DIR")]
     pub run: Vec<PathBuf>,
-    /// The history, made from the run directories [default: history.sqlite in their folder]
+    /// The history, made from the run directories [default: history.jsonl in their folder]
     #[arg(long, value_name = "FILE")]
     pub history: Option<PathBuf>,
     /// Read every run directory again; entries whose directory is gone are kept

@@ -7,11 +7,12 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use prony_base::Nanos;
 use prony_record::NotRun;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
+use crate::launch::Resolved;
 use crate::passed::{Passed, To};
 use crate::root::Rooted;
 
@@ -22,20 +23,17 @@ const TAIL_LINES: usize = 8;
 const TAIL_BYTES: u64 = 4 << 10;
 
 /// A command to run to its end.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CommandSpec {
-    /// Argument vector.
-    pub argv: Vec<String>,
-    /// Folder that it runs in.
-    pub cwd: PathBuf,
-    /// Environment added to what is passed ([`crate::passed`]).
-    pub env: Vec<(String, String)>,
-    /// Capabilities that it keeps ([`crate::launch::capability_named`]).
-    pub capabilities: Vec<String>,
+    /// What is started.
+    pub resolved: Resolved,
+    /// What its root file system is furnished with, before it is entered; `None`: it has the machine's own.
+    #[serde(default)]
+    pub rooted: Option<Rooted>,
     /// File that gets both of its output streams; created or cut.
     pub log: PathBuf,
     /// After this it is killed, with all that it started.
-    pub timeout: Nanos,
+    pub timeout_ns: u64,
 }
 
 /// How a command ended.
@@ -61,19 +59,6 @@ pub trait Launcher {
     /// Runs `command` to its end. Once `cancel` is true it is killed, with all that
     /// it started.
     fn run(&self, command: &CommandSpec, cancel: &AtomicBool) -> Result<Finished, LaunchError>;
-
-    /// The same in the root file system `rooted`, which is entered before the command is executed.
-    fn run_in(
-        &self,
-        rooted: &Rooted,
-        _: &CommandSpec,
-        _: &AtomicBool,
-    ) -> Result<Finished, LaunchError> {
-        let root = rooted.dir.display();
-        Err(LaunchError(format!(
-            "no root file system is entered here: {root}"
-        )))
-    }
 
     /// What of the environment of this process the commands get.
     fn passed(&self) -> Passed {
@@ -144,11 +129,7 @@ impl Failed {
             true => read_log().unwrap_or_default(),
             false => self.remedy.clone(),
         };
-        NotRun {
-            what: id.to_owned(),
-            reason: self.reason.clone(),
-            remedy,
-        }
+        NotRun::new(id, &self.reason, remedy)
     }
 }
 

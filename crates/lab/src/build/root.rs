@@ -21,6 +21,7 @@ use super::job::{
     BuildContext, CommandSpec, Failed, Finished, Launcher, interrupted, part, quote, tail,
 };
 use super::shelf::{Held, KEPT, Shelf};
+use crate::launch::Resolved;
 use crate::root::INSIDE;
 use crate::subject::RootFs;
 use crate::sums::HexOf;
@@ -57,12 +58,15 @@ pub(super) fn made(
     let held = shelf.hold(&stem, &|dir| {
         let inside = dir.join(INSIDE);
         let command = CommandSpec {
-            argv: vec!["/bin/sh".to_owned(), "-c".to_owned(), script(root, &inside)],
-            cwd: dir.to_path_buf(),
-            env: Vec::new(),
-            capabilities: CAPABILITIES.map(str::to_owned).to_vec(),
+            resolved: Resolved {
+                command: vec!["/bin/sh".to_owned(), "-c".to_owned(), script(root, &inside)],
+                dir: dir.to_path_buf(),
+                capabilities: CAPABILITIES.map(str::to_owned).to_vec(),
+                ..Resolved::default()
+            },
+            rooted: None,
             log: log.clone(),
-            timeout: TIMEOUT,
+            timeout_ns: TIMEOUT.0,
         };
         let finished = launcher.run(&command, context.cancel);
         let failed = |how: String| Failed {

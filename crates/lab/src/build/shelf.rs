@@ -14,7 +14,7 @@
 //! ```
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,6 +23,7 @@ use std::time::{Duration, Instant, SystemTime};
 use prony_base::Nanos;
 
 use super::job::{BuildContext, Failed, interrupted};
+use crate::folder;
 
 /// Folders of one name that are kept, unless more are asked for.
 pub const KEPT: usize = 2;
@@ -147,23 +148,23 @@ impl<'a> Shelf<'a> {
     /// Removes the folders of `prefix` but for `current`, the newest beside it, `kept` in all, and those in use. What cannot be
     /// removed stays: a full cache is no reason to stop.
     pub(super) fn remove_old(&self, prefix: &str, current: &str, kept: usize) {
-        let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
-        let mut there: Vec<(SystemTime, String)> = entries
-            .filter_map(|entry| {
-                let name = entry.file_name().into_string().ok()?;
-                let key = name.strip_prefix(prefix)?.strip_suffix(".lock")?;
-                let ours = key.len() == 12 && key.bytes().all(|b| b.is_ascii_hexdigit());
-                let stem = name.trim_end_matches(".lock").to_owned();
-                let marker = self.root.join(&stem).join(MARKER);
-                let made = fs::metadata(marker).and_then(|meta| meta.modified());
-                (ours && stem != current).then_some((made.unwrap_or(SystemTime::UNIX_EPOCH), stem))
-            })
-            .collect();
+        let mut there = self.made_of(prefix);
+        there.retain(|(_, stem)| stem != current);
         there.sort();
         there.reverse();
         for (_, stem) in there.iter().skip(kept.max(1) - 1) {
             self.remove(stem);
         }
+    }
+
+    /// The folders of `prefix`, each with when it was made.
+    fn made_of(&self, prefix: &str) -> Vec<(SystemTime, String)> {
+        let made = self.made().into_iter();
+        let own = made.filter(|(stem, _)| {
+            let key = stem.strip_prefix(prefix);
+            key.is_some_and(|key| key.len() == 12 && key.bytes().all(|b| b.is_ascii_hexdigit()))
+        });
+        own.map(|(stem, made)| (made, stem)).collect()
     }
 
     /// Removes a folder that is not locked; returns whether it did.
@@ -189,12 +190,7 @@ impl<'a> Shelf<'a> {
 
     /// How long making the newest folder of `prefix` took; `None`: there is none, or it was made by a Prony that kept no time.
     pub(super) fn last_time(&self, prefix: &str) -> Option<Nanos> {
-        let made = self.made().into_iter();
-        let own = made.filter(|(stem, _)| {
-            let key = stem.strip_prefix(prefix);
-            key.is_some_and(|key| key.len() == 12 && key.bytes().all(|b| b.is_ascii_hexdigit()))
-        });
-        let (stem, _) = own.max_by_key(|(_, made)| *made)?;
+        let (_, stem) = self.made_of(prefix).into_iter().max_by_key(|of| of.0)?;
         let text = fs::read_to_string(self.root.join(stem).join(MARKER)).ok()?;
         text.parse().ok().map(Nanos)
     }
@@ -237,11 +233,8 @@ fn made(dir: &Path, make: &dyn Fn(&Path) -> Result<(), Failed>) -> Result<(), Fa
 
 /// Writes the marker, durably and at once, with how long it took in nanoseconds.
 fn mark(dir: &Path, took: Duration) -> io::Result<()> {
-    let temporary = dir.join(".done.new");
-    let mut file = File::create(&temporary)?;
-    write!(file, "{}", took.as_nanos())?;
-    file.sync_all()?;
-    fs::rename(&temporary, dir.join(MARKER))
+    let text = took.as_nanos().to_string();
+    folder::write(dir, MARKER, text.as_bytes(), true).map_err(io::Error::other)
 }
 
 /// Removes a folder, its marker first: what is cut off in the middle is not whole.

@@ -24,6 +24,7 @@ use super::job::{
     tail, temporary,
 };
 use super::shelf::{Held, Shelf};
+use crate::launch::Resolved;
 use crate::subject::{AtRevision, Repository};
 use crate::sums::HexOf;
 
@@ -336,14 +337,17 @@ impl<'a> Git<'a> {
             ("GIT_OPTIONAL_LOCKS", "0"),
         ];
         let command = CommandSpec {
-            argv,
-            cwd: folder.to_path_buf(),
-            env: quiet
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .to_vec(),
-            capabilities: Vec::new(),
+            resolved: Resolved {
+                command: argv,
+                env: quiet
+                    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                    .into(),
+                dir: folder.to_path_buf(),
+                ..Resolved::default()
+            },
+            rooted: None,
             log: log.clone(),
-            timeout,
+            timeout_ns: timeout.0,
         };
         let finished = self.launcher.run(&command, self.context.cancel);
         let text = fs::read_to_string(&log).unwrap_or_default();

@@ -34,13 +34,16 @@ impl Launcher for Plain {
     }
 
     fn run(&self, command: &CommandSpec, cancel: &AtomicBool) -> Result<Finished, LaunchError> {
-        self.asked.lock().unwrap().push(command.argv.join(" "));
+        self.asked
+            .lock()
+            .unwrap()
+            .push(command.resolved.command.join(" "));
         let failed = |error: io::Error| LaunchError(error.to_string());
         let log = File::create(&command.log).map_err(failed)?;
-        let mut child = Command::new(&command.argv[0])
-            .args(&command.argv[1..])
-            .current_dir(&command.cwd)
-            .envs(command.env.iter().map(|(name, value)| (name, value)))
+        let mut child = Command::new(&command.resolved.command[0])
+            .args(&command.resolved.command[1..])
+            .current_dir(&command.resolved.dir)
+            .envs(&command.resolved.env)
             .stdin(Stdio::null())
             .stdout(log.try_clone().map_err(failed)?)
             .stderr(log)
@@ -51,7 +54,7 @@ impl Launcher for Plain {
             if let Some(status) = child.try_wait().map_err(failed)? {
                 return Ok(Finished::Code(status.code().unwrap_or(-1)));
             }
-            let late = Nanos::from(began.elapsed()) > command.timeout;
+            let late = Nanos::from(began.elapsed()) > Nanos(command.timeout_ns);
             let interrupted = cancel.load(Ordering::Relaxed);
             if late || interrupted {
                 child.kill().map_err(failed)?;

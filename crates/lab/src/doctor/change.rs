@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::read::{self, TURBO};
 use super::tree::Tree;
+use crate::folder;
 
 /// Version of the note.
 const SCHEMA: u32 = 1;
@@ -220,18 +221,14 @@ fn keep(note: &Path, changes: &[Change]) -> io::Result<()> {
             _ => Ok(()),
         };
     }
-    if let Some(folder) = note.parent() {
-        fs::create_dir_all(folder)?;
-    }
+    let dir = note.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(dir)?;
     let text = serde_json::to_vec_pretty(&Note {
         schema: SCHEMA,
         changes: changes.to_vec(),
     })?;
-    let temporary = note.with_extension("new");
-    let mut file = File::create(&temporary)?;
-    file.write_all(&text)?;
-    file.sync_all()?;
-    fs::rename(&temporary, note)
+    let name = note.file_name().unwrap_or_default().to_string_lossy();
+    folder::write(dir, &name, &text, true).map_err(io::Error::other)
 }
 
 #[cfg(test)]

@@ -125,10 +125,7 @@ fn wake_up(late: &[Nanos], slack_ns: Option<u64>) -> MachineCheck {
         "a sleep of {SLEEP} ends {median} late in the median, {p99} in the 99th percentile{}",
         slack.unwrap_or_default()
     );
-    match median > LATE_MEDIAN || p99 > LATE_P99 {
-        true => ailment.found(found),
-        false => healthy(ailment.name, found),
-    }
+    ailment.judged(median > LATE_MEDIAN || p99 > LATE_P99, found)
 }
 
 /// What was used until a moment.
@@ -186,10 +183,7 @@ fn steal(before: &Usage, after: &Usage, length: Nanos) -> MachineCheck {
     let whole = length.0.max(1) as f64 * after.cores.len().max(1) as f64;
     let part = stolen.0 as f64 / whole;
     let found = format!("{:.1} % of the CPU time in {length}", part * 100.0);
-    match part > STOLEN_PART && stolen >= COUNTED_MIN {
-        true => ailment.found(found),
-        false => healthy(ailment.name, found),
-    }
+    ailment.judged(part > STOLEN_PART && stolen >= COUNTED_MIN, found)
 }
 
 /// CPU time of all that is not this process. What is seen of processes only gives names: those of other containers are
@@ -233,10 +227,7 @@ fn neighbours(before: &Usage, after: &Usage, length: Nanos) -> MachineCheck {
     if !named.is_empty() {
         found.push_str(&format!(": {}", named.join(", ")));
     }
-    match cores > OTHERS_CORES && others >= COUNTED_MIN {
-        true => ailment.found(found),
-        false => healthy(ailment.name, found),
-    }
+    ailment.judged(cores > OTHERS_CORES && others >= COUNTED_MIN, found)
 }
 
 /// Nanoseconds that a reading of the clock takes: of several rounds the fastest.
@@ -259,10 +250,7 @@ fn clock_cost(ns: f64) -> MachineCheck {
         remedy: "cat /sys/devices/system/clocksource/clocksource0/available_clocksource",
     };
     let found = format!("a reading takes {ns:.0} ns");
-    match ns > CLOCK_COST_NS {
-        true => ailment.found(found),
-        false => healthy(ailment.name, found),
-    }
+    ailment.judged(ns > CLOCK_COST_NS, found)
 }
 
 /// Whether a loop gets io_uring: the kernel's switch is not all that can forbid it.
@@ -343,10 +331,7 @@ fn ceiling(rising: &[Nanos]) -> MachineCheck {
     let found = format!(
         "at most {a_second:.0} round trips a second on one connection (median {median}, 99th percentile {p99})"
     );
-    match median > ROUND_TRIP {
-        true => ailment.found(found),
-        false => healthy(ailment.name, found),
-    }
+    ailment.judged(median > ROUND_TRIP, found)
 }
 
 /// A small file, written and synced again and again.
@@ -388,10 +373,7 @@ fn synced(rising: &[Nanos]) -> MachineCheck {
     };
     let (median, p99) = (percentile(rising, 0.5), percentile(rising, 0.99));
     let found = format!("4 KiB take {median} in the median, {p99} in the 99th percentile");
-    match median > SYNC {
-        true => ailment.found(found),
-        false => healthy(ailment.name, found),
-    }
+    ailment.judged(median > SYNC, found)
 }
 
 #[cfg(test)]

@@ -116,6 +116,14 @@ pub(super) struct Ailment<'a> {
 }
 
 impl Ailment<'_> {
+    /// What was found, which spoils where it `is_ailing`.
+    pub fn judged(&self, is_ailing: bool, found: impl Into<String>) -> MachineCheck {
+        match is_ailing {
+            true => self.found(found),
+            false => healthy(self.name, found),
+        }
+    }
+
     pub fn found(&self, found: impl Into<String>) -> MachineCheck {
         MachineCheck {
             name: self.name.to_owned(),

@@ -8,10 +8,8 @@ use std::process::{Command, Output, Stdio};
 use serde::{Deserialize, Serialize};
 
 use super::shape::Step;
-use crate::launch::{self, on_path};
+use crate::launch::{self, SYSTEM_FOLDERS, found_in};
 
-/// Folders for programs of the system, which an ordinary user's PATH often lacks.
-const SYSTEM: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
 const REMEDY: &str = "apt-get install -y iproute2";
 
 /// Why a machine cannot have a network.
@@ -35,14 +33,8 @@ impl Refusal {
 
 /// Where `tool` is: in a folder of `path`, the variable PATH, or among the system's.
 pub fn find(tool: &str, path: &str) -> Option<PathBuf> {
-    let folders = std::env::split_paths(path).chain(SYSTEM.map(PathBuf::from));
-    let mut places = folders.filter(|folder| folder.is_absolute());
-    let place = |folder: &PathBuf| is_executable(&folder.join(tool));
-    Some(places.find(place)?.join(tool))
-}
-
-fn is_executable(file: &Path) -> bool {
-    file.to_str().is_some_and(|file| on_path(file, ""))
+    let folders = std::env::split_paths(path).chain(SYSTEM_FOLDERS.map(PathBuf::from));
+    found_in(tool, folders.filter(|folder| folder.is_absolute()))
 }
 
 /// Takes the steps, up to the first that is refused.

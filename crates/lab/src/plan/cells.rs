@@ -8,6 +8,7 @@ use prony_record::{Around, Arrival, Cell, ConnectionCap, Cores, PlannedSetting};
 use toml::Spanned;
 
 use super::options::{CELLS_MAX, PlanError};
+use super::sizes::{once, quick_ones};
 use super::{client, program, topology};
 use crate::experiment::spoken::{self, Spoken};
 use crate::experiment::types::{Written, is_listed};
@@ -281,18 +282,8 @@ pub fn connections(
     cap: &ConnectionCap,
     quick: bool,
 ) -> Vec<(Connections, u32)> {
-    let mut asked = workload.connections.clone();
-    if let Some(kept) = experiment.quick.connections.as_ref().filter(|_| quick) {
-        let few: Vec<Connections> = asked
-            .iter()
-            .copied()
-            .filter(|c| kept.get_ref().contains(c))
-            .collect();
-        asked.truncate(1);
-        if !few.is_empty() {
-            asked = few;
-        }
-    }
+    let kept = experiment.quick.connections.as_ref().filter(|_| quick);
+    let asked = quick_ones(&workload.connections, kept.map(Spanned::get_ref));
     let most = experiment.quick.connections_max.filter(|_| quick);
     let most = most.unwrap_or(u32::MAX);
     let mut cut: Vec<(Connections, u32)> = Vec::with_capacity(asked.len());
@@ -314,30 +305,9 @@ fn rates(arrival: &Arrival, experiment: &Experiment, quick: bool) -> Vec<Option<
     let (Arrival::Constant { rates_per_s } | Arrival::Poisson { rates_per_s }) = arrival else {
         return vec![None];
     };
-    let mut rates = rates_per_s.clone();
-    if let Some(kept) = experiment.quick.rates.as_ref().filter(|_| quick) {
-        let few: Vec<f64> = rates
-            .iter()
-            .copied()
-            .filter(|rate| kept.get_ref().contains(rate))
-            .collect();
-        rates.truncate(1);
-        if !few.is_empty() {
-            rates = few;
-        }
-    }
+    let kept = experiment.quick.rates.as_ref().filter(|_| quick);
+    let rates = quick_ones(rates_per_s, kept.map(Spanned::get_ref));
     rates.into_iter().map(Some).collect()
-}
-
-/// The different values, in order.
-pub fn once<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
-    let mut different = Vec::new();
-    for value in values {
-        if !different.contains(&value) {
-            different.push(value);
-        }
-    }
-    different
 }
 
 pub fn planned_settings(experiment: &Experiment, cells: &[Cell]) -> Vec<PlannedSetting> {

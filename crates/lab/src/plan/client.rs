@@ -5,7 +5,7 @@ use prony_base::{Nanos, counted};
 use prony_record::{Cell, NotRun, PlannedClient, PlannedNetwork};
 
 use super::facts::Facts;
-use super::options::selects;
+use super::options::is_selected;
 use crate::experiment::types::is_listed;
 use crate::experiment::{ClientWork, Experiment, THREADS, Workload};
 use crate::subject::Subject;
@@ -118,12 +118,7 @@ pub fn impossible(
             Some((refused.reason.clone(), refused.remedy.clone()))
         });
         if let Some((reason, remedy)) = found {
-            let what = cell.id.clone();
-            gone.push(NotRun {
-                what,
-                reason,
-                remedy,
-            });
+            gone.push(NotRun::new(&cell.id, reason, remedy));
         }
     }
     gone
@@ -138,11 +133,8 @@ pub fn missing_peers(
 ) -> Vec<NotRun> {
     let missing = |peer: &Subject| {
         let (lacks, remedy) = facts.lacks(peer)?;
-        Some(NotRun {
-            what: peer.id.clone(),
-            reason: format!("the clients' peer: {lacks}"),
-            remedy,
-        })
+        let reason = format!("the clients' peer: {lacks}");
+        Some(NotRun::new(&peer.id, reason, remedy))
     };
     peers(experiment, all, cells)
         .into_iter()
@@ -193,20 +185,14 @@ pub fn undone(experiment: &Experiment, subjects: &[Subject], only: &[String]) ->
             .iter()
             .filter(|s| is_listed(&workload.subjects, &s.id));
         for subject in listed {
-            let why = subject
-                .client
-                .as_ref()
-                .and_then(|c| c.why_not(&asked.work, 1));
+            let own = subject.client.as_ref();
+            let why = own.and_then(|own| own.why_not(&asked.work, 1));
             let what = format!("{} {}", subject.id, workload.name.get_ref());
-            let wanted = only.is_empty() || only.iter().any(|p| selects(p, &subject.id, &what));
-            if let Some(reason) = why.filter(|_| wanted) {
-                let remedy = String::new();
-                undone.push(NotRun {
-                    what,
-                    reason,
-                    remedy,
-                });
-            }
+            let wanted = is_selected(only, &subject.id, &what);
+            undone.extend(
+                why.filter(|_| wanted)
+                    .map(|why| NotRun::new(&what, why, "")),
+            );
         }
     }
     undone

@@ -47,8 +47,7 @@ pub(super) fn add(plan: &mut Plan) {
         others.into_iter().any(|other| same(other, cell))
     };
     let combined = |cell: &&Cell| {
-        let mut workloads = plan.workloads.iter();
-        let own = workloads.find(|workload| workload.name == cell.workload);
+        let own = plan.workload_of(cell);
         own.is_some_and(|w| w.rows.is_empty() && w.client.is_none() && !w.arrival.is_open())
     };
     let chosen = of_reference.iter().copied();

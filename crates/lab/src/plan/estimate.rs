@@ -19,12 +19,12 @@ const PROCESS: Nanos = Nanos::from_millis(200);
 /// of one plain request to a server without services. wrk has no open loop, no search and no lists of requests, and cannot drive programs
 /// or clients.
 pub fn is_cross_checked(plan: &Plan, cell: &Cell) -> bool {
-    let workload = plan.workloads.iter().find(|w| w.name == cell.workload);
+    let workload = plan.workload_of(cell);
     let is_server = workload.is_none_or(|w| {
         let requests = w.work() == Work::Server;
         requests && w.source.is_none() && w.arrival == Arrival::Closed && w.find_max.is_none()
     });
-    let subject = plan.subjects.iter().find(|s| s.id == cell.subject);
+    let subject = plan.subject_of(cell);
     let is_secure =
         |source: &Source| matches!(source, Source::Url { url } if url.starts_with("https"));
     let is_plain = Spoken::of(cell).is_plain() && !subject.is_some_and(|s| is_secure(&s.source));
@@ -36,13 +36,13 @@ pub fn is_cross_checked(plan: &Plan, cell: &Cell) -> bool {
 
 /// Whether a cell is profiled where the plan has profiles: all are but those of servers that Prony did not start.
 pub fn is_profiled(plan: &Plan, cell: &Cell) -> bool {
-    let subject = plan.subjects.iter().find(|s| s.id == cell.subject);
+    let subject = plan.subject_of(cell);
     plan.profile.is_some() && !subject.is_some_and(|s| matches!(s.source, Source::Url { .. }))
 }
 
 /// Whether a cell is of a server, which is there before its load and after it.
 pub fn is_server(plan: &Plan, cell: &Cell) -> bool {
-    let workload = plan.workloads.iter().find(|w| w.name == cell.workload);
+    let workload = plan.workload_of(cell);
     workload.is_none_or(|w| w.work() == Work::Server)
 }
 
@@ -93,7 +93,7 @@ pub fn estimate(plan: &Plan, per_trial: Nanos, all: Beside) -> Nanos {
         _ => Nanos::ZERO,
     };
     let of = |cell: &Cell| {
-        let workload = plan.workloads.iter().find(|w| w.name == cell.workload);
+        let workload = plan.workload_of(cell);
         match workload.and_then(|workload| workload.client.as_ref()) {
             Some(asked) => client::estimate(asked, Nanos(plan.duration_ns)),
             None if cell.count.is_some() => PROGRAM,
@@ -101,7 +101,7 @@ pub fn estimate(plan: &Plan, per_trial: Nanos, all: Beside) -> Nanos {
         }
     };
     let beside = |cell: &Cell| {
-        let workload = plan.workloads.iter().find(|w| w.name == cell.workload);
+        let workload = plan.workload_of(cell);
         let counter = workload.and_then(|workload| workload.counter.as_ref());
         // A server that must keep its counter is restarted once.
         let again = u64::from(counter.is_some_and(|counter| counter.ended_by.is_some()));

@@ -9,7 +9,7 @@ use prony_record::PlannedNetwork;
 
 use crate::cap::Limits;
 use crate::experiment::Experiment;
-use crate::launch::on_path;
+use crate::launch::{SYSTEM_FOLDERS, found_in, on_path};
 use crate::network::Refusal;
 use crate::preload;
 use crate::root;
@@ -317,10 +317,9 @@ fn inputs_outside(subject: &Subject) -> impl Iterator<Item = PathBuf> {
 
 /// Where in the system's own folders `command` is, if it is.
 fn in_system(command: &str) -> Option<String> {
-    let folders = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
-    let place = |folder: &&str| format!("{folder}/{command}");
-    let mut places = folders.iter().map(place);
-    places.find(|place| !command.contains('/') && on_path(place, ""))
+    let found = found_in(command, SYSTEM_FOLDERS.map(PathBuf::from));
+    let found = found.filter(|_| !command.contains('/'))?;
+    Some(found.display().to_string())
 }
 
 /// The processors that this process may use, grouped by core.

@@ -45,6 +45,7 @@ mod published;
 mod resolve;
 mod rows;
 mod settle;
+mod sizes;
 mod threads;
 mod topology;
 mod values;

@@ -132,6 +132,11 @@ impl fmt::Display for PlanError {
 
 impl std::error::Error for PlanError {}
 
+/// Whether one of the patterns of `--only` selects a cell `id` of `subject`, as none does all.
+pub fn is_selected(only: &[String], subject: &str, id: &str) -> bool {
+    only.is_empty() || only.iter().any(|pattern| selects(pattern, subject, id))
+}
+
 /// Whether `pattern` selects a cell `id` of `subject`: as a part of either, or as
 /// the whole of either where it holds `*` (any text) or `?` (one character).
 /// Case does not count.

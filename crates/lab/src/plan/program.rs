@@ -2,8 +2,10 @@
 //! and builds, and what no program of a subject does. Pure.
 
 use prony_record::{Cell, Cores, NotRun, PlannedProgram};
+use toml::Spanned;
 
-use super::options::selects;
+use super::options::is_selected;
+use super::sizes::{once, quick_ones};
 use crate::experiment::spoken::{self, PROTOCOL, PROTOCOLS};
 use crate::experiment::types::is_listed;
 use crate::experiment::{ALL_CORES, Experiment, Setting, THREADS, Work, Workload};
@@ -11,31 +13,14 @@ use crate::subject::{Role, Subject};
 
 /// The sizes of a work: quick ones if asked, each once.
 pub fn counts(work: &Work, experiment: &Experiment, quick: bool) -> Vec<u64> {
-    let mut asked = work.counts.clone();
-    if quick {
-        if let Some(kept) = &experiment.quick.count {
-            let few: Vec<u64> = asked
-                .iter()
-                .copied()
-                .filter(|count| kept.get_ref().contains(count))
-                .collect();
-            asked.truncate(1);
-            if !few.is_empty() {
-                asked = few;
-            }
-        }
-        let max = experiment.quick.count_max.unwrap_or(u64::MAX);
+    let kept = experiment.quick.count.as_ref().filter(|_| quick);
+    let max = experiment.quick.count_max.filter(|_| quick);
+    let asked = quick_ones(&work.counts, kept.map(Spanned::get_ref));
+    once(
         asked
-            .iter_mut()
-            .for_each(|count| *count = (*count).min(max));
-    }
-    let mut once: Vec<u64> = Vec::with_capacity(asked.len());
-    for count in asked {
-        if !once.contains(&count) {
-            once.push(count);
-        }
-    }
-    once
+            .into_iter()
+            .map(|count| count.min(max.unwrap_or(u64::MAX))),
+    )
 }
 
 /// A work as it is planned, with the sizes that are left.
@@ -146,17 +131,10 @@ pub fn why_not_offered(setting: &Setting, subject: &Subject) -> String {
 /// they do not offer.
 pub fn undone(experiment: &Experiment, subjects: &[Subject], only: &[String]) -> Vec<NotRun> {
     let mut undone = Vec::new();
-    let asked = |subject: &str, what: &str| {
-        only.is_empty() || only.iter().any(|p| selects(p, subject, what))
-    };
-    let mut note = |subject: &Subject, what: String, reason: String| {
-        if asked(&subject.id, &what) {
-            let remedy = String::new();
-            undone.push(NotRun {
-                what,
-                reason,
-                remedy,
-            });
+    let mut note = |subject: &Subject, what: &str, reason: String| {
+        let what = format!("{} {what}", subject.id);
+        if is_selected(only, &subject.id, &what) {
+            undone.push(NotRun::new(&what, reason, ""));
         }
     };
     for workload in &experiment.workloads {
@@ -167,11 +145,7 @@ pub fn undone(experiment: &Experiment, subjects: &[Subject], only: &[String]) ->
         {
             let why = subject.program.as_ref().and_then(|p| p.why_not(&work.work));
             if let Some(reason) = why {
-                note(
-                    subject,
-                    format!("{} {}", subject.id, workload.name.get_ref()),
-                    reason,
-                );
+                note(subject, workload.name.get_ref(), reason);
             }
         }
     }
@@ -187,7 +161,7 @@ pub fn undone(experiment: &Experiment, subjects: &[Subject], only: &[String]) ->
                 .filter(|v| !offers(setting, subject, v))
             {
                 let reason = why_not_offered(setting, subject);
-                note(subject, format!("{} {name}={value}", subject.id), reason);
+                note(subject, &format!("{name}={value}"), reason);
             }
         }
     }
@@ -205,11 +179,8 @@ pub fn other_sizes(experiment: &Experiment, subjects: &[Subject], cells: &[Cell]
         let subject = subjects.iter().find(|subject| subject.id == cell.subject)?;
         let sizes = &subject.program.as_ref()?.sizes;
         let size = *sizes.get(&workload.work.as_ref()?.work)?;
-        (size != asked).then(|| NotRun {
-            what: cell.id.clone(),
-            reason: format!("its size of this work is {size}, and no other can be asked for"),
-            remedy: String::new(),
-        })
+        let reason = format!("its size of this work is {size}, and no other can be asked for");
+        (size != asked).then(|| NotRun::new(&cell.id, reason, ""))
     };
     cells.iter().filter_map(gone).collect()
 }

@@ -11,11 +11,12 @@ use prony_record::{
 };
 
 use super::cells::{
-    CellInputs, Frame, applies, candidates, connections, once, planned_arrival, planned_settings,
+    CellInputs, Frame, applies, candidates, connections, planned_arrival, planned_settings,
 };
 use super::cores;
 use super::facts::Facts;
-use super::options::{Options, PlanError, selects};
+use super::options::{Options, PlanError, is_selected};
+use super::sizes::once;
 use super::{client, copies, program, published, rows, settle, threads, topology, values, visits};
 use crate::cap;
 use crate::experiment::words::SYSTEMS;
@@ -104,10 +105,7 @@ pub fn processes(plan: &Plan) -> impl Iterator<Item = &PlannedSubject> {
 /// Whether what the plan does with a subject names the program `prony-systems`, in a command, its environment, or what a setting adds.
 pub fn needs_systems(plan: &Plan, subject: &PlannedSubject) -> bool {
     let is_it = |text: &String| text.contains(SYSTEMS);
-    let is_client = |cell: &Cell| {
-        let mut workloads = plan.workloads.iter();
-        workloads.any(|of| of.name == cell.workload && of.client.is_some())
-    };
+    let is_client = |cell: &Cell| plan.workload_of(cell).is_some_and(|of| of.client.is_some());
     let serves = || subject.start.iter().chain(subject.env.values()).any(is_it);
     let mut own = plan.cells.iter().filter(|cell| cell.subject == subject.id);
     let is_measured = plan.subjects.iter().any(|own| own.id == subject.id);
@@ -207,10 +205,7 @@ fn frame(experiment: &Experiment, facts: &Facts, options: &Options) -> Frame {
 }
 
 fn select_only(all: &[Cell], only: &[String]) -> Result<Vec<Cell>, PlanError> {
-    if only.is_empty() {
-        return Ok(all.to_vec());
-    }
-    let on = |cell: &&Cell| only.iter().any(|p| selects(p, &cell.subject, &cell.id));
+    let on = |cell: &&Cell| is_selected(only, &cell.subject, &cell.id);
     let selected: Vec<Cell> = all.iter().filter(on).cloned().collect();
     if selected.is_empty() {
         return Err(PlanError::NothingSelected {
@@ -224,18 +219,12 @@ fn select_only(all: &[Cell], only: &[String]) -> Result<Vec<Cell>, PlanError> {
 /// Selected subjects that need what is not there.
 fn missing(subjects: &[Subject], selected: &[Cell], facts: &Facts) -> Vec<NotRun> {
     let wanted: Vec<&str> = subjects_of(selected).collect();
-    let mut gone = Vec::new();
-    for subject in subjects.iter().filter(|s| wanted.contains(&s.id.as_str())) {
-        let Some((reason, remedy)) = facts.lacks(subject) else {
-            continue;
-        };
-        gone.push(NotRun {
-            what: subject.id.clone(),
-            reason,
-            remedy,
-        });
-    }
-    gone
+    let selected = subjects.iter().filter(|s| wanted.contains(&s.id.as_str()));
+    let gone = selected.filter_map(|subject| {
+        let (reason, remedy) = facts.lacks(subject)?;
+        Some(NotRun::new(&subject.id, reason, remedy))
+    });
+    gone.collect()
 }
 
 /// Subjects that no workload reaches, unless `--only` asks for others.
@@ -245,7 +234,7 @@ fn not_applicable(
     all: &[Cell],
     only: &[String],
 ) -> Vec<NotRun> {
-    let asked = |s: &Subject| only.is_empty() || only.iter().any(|p| selects(p, &s.id, &s.id));
+    let asked = |s: &Subject| is_selected(only, &s.id, &s.id);
     let reached: Vec<&str> = subjects_of(all).collect();
     let unreached = subjects
         .iter()
@@ -274,11 +263,7 @@ fn not_applicable(
             crate::diagnosis::quoted(&subject.endpoints)
         )
     };
-    let entry = |subject: &Subject| NotRun {
-        what: subject.id.clone(),
-        reason: reason(subject),
-        remedy: String::new(),
-    };
+    let entry = |subject: &Subject| NotRun::new(&subject.id, reason(subject), "");
     unreached.map(entry).collect()
 }
 
@@ -357,23 +342,17 @@ fn planned_subject(experiment: &Experiment, subject: &Subject, cores: &Cores) ->
         program_output: program.output,
         variants: subject.variants.clone(),
         protocols: subject.protocols.clone(),
-        build_dir: String::new(),
-        root_dir: String::new(),
-        build_key: String::new(),
-        files_sha256: String::new(),
-        originals_dir: String::new(),
         repositories: subject
             .revision
             .iter()
             .cloned()
             .chain(subject.repositories.iter().map(named))
             .collect(),
-        version: String::new(),
         client: client.cmd,
         client_env: client.env,
         client_translate: client.translate,
         counts: subject.counts.clone(),
-        copy_of: None,
+        ..PlannedSubject::default()
     }
 }
 
@@ -495,13 +474,7 @@ fn run_of(experiment: &Experiment, options: &Options) -> Times {
 
 /// The different subjects of `cells`, in order.
 fn subjects_of(cells: &[Cell]) -> impl Iterator<Item = &str> {
-    let mut seen: Vec<&str> = Vec::new();
-    for cell in cells {
-        if !seen.contains(&cell.subject.as_str()) {
-            seen.push(&cell.subject);
-        }
-    }
-    seen.into_iter()
+    once(cells.iter().map(|cell| cell.subject.as_str())).into_iter()
 }
 
 /// What is looked for. A quick run's steps are no longer than its windows (`duration`); else they are as the workload says,

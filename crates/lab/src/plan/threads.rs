@@ -65,8 +65,8 @@ fn too_few_cores(experiment: &Experiment, cores: &Cores, is_given: bool) -> Opti
 
 /// Who a cell's subject is, the threads that it is told to use, and the processors that it has.
 fn told<'a>(plan: &'a Plan, cell: &'a Cell) -> Option<(&'a str, u32, usize)> {
-    let subject = plan.subjects.iter().find(|s| s.id == cell.subject)?;
-    let workload = plan.workloads.iter().find(|w| w.name == cell.workload)?;
+    let subject = plan.subject_of(cell)?;
+    let workload = plan.workload_of(cell)?;
     let set = cell.settings.get(THREADS);
     let set = set.and_then(|value| value.parse().ok());
     let mut processors = plan.cores.subject.clone();

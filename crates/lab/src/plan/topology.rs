@@ -164,11 +164,8 @@ pub fn missing(services: &Parts<'_, Subject>, cells: &[Cell], facts: &Facts) -> 
     let all = used(services.backings, cells).chain(used(services.fronts, cells));
     let missing = |service: &Subject| {
         let (reason, remedy) = facts.lacks(service)?;
-        Some(NotRun {
-            what: service.id.clone(),
-            reason: with_cells(&reason, &service.id, cells),
-            remedy,
-        })
+        let reason = with_cells(&reason, &service.id, cells);
+        Some(NotRun::new(&service.id, reason, remedy))
     };
     all.filter_map(missing).collect()
 }
@@ -200,11 +197,8 @@ pub fn impossible(cells: &[Cell], not_run: &[NotRun]) -> Vec<NotRun> {
             false => return None,
         };
         let connections = counted(cell.connections, "connection");
-        Some(NotRun {
-            what: cell.id.clone(),
-            reason: format!("{processes} {what} cannot share {connections}: each needs one"),
-            remedy: String::new(),
-        })
+        let reason = format!("{processes} {what} cannot share {connections}: each needs one");
+        Some(NotRun::new(&cell.id, reason, ""))
     };
     let of_server = |cell: &&Cell| cell.connections > 0 && !lacks(cell, not_run);
     cells.iter().filter(of_server).filter_map(too_few).collect()

@@ -41,11 +41,7 @@ pub fn missing(
             let is_here =
                 !has_own_folders && with_value.all(|cell| has_usual_folders(cell, subjects, facts));
             if let Some((reason, remedy)) = lacks(setting, value, is_here, facts) {
-                gone.push(NotRun {
-                    what,
-                    reason,
-                    remedy,
-                });
+                gone.push(NotRun::new(&what, reason, remedy));
             }
         }
     }

@@ -177,8 +177,8 @@ pub fn lines(plan: &Plan) -> Vec<String> {
 }
 
 fn why_fresh(plan: &Plan, cell: &Cell) -> Option<&'static str> {
-    let workload = plan.workloads.iter().find(|w| w.name == cell.workload)?;
-    let subject = plan.subjects.iter().find(|s| s.id == cell.subject)?;
+    let workload = plan.workload_of(cell)?;
+    let subject = plan.subject_of(cell)?;
     let reasons = [
         (
             matches!(workload.work(), Work::Program(_)),

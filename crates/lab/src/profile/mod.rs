@@ -27,6 +27,7 @@ use std::path::PathBuf;
 use prony_base::Nanos;
 use prony_record::PlannedProfile;
 
+use crate::launch::found_in;
 use perf::RATE_PER_S;
 pub use perf::Reach;
 pub use profiler::{Pass, Profiler, TOO_BRIEF};
@@ -58,9 +59,7 @@ pub struct Means {
 impl Means {
     /// Tries what this process may do; strace is looked for on `path` (the variable's value).
     pub fn find(path: &OsStr) -> Means {
-        let strace = std::env::split_paths(path)
-            .map(|folder| folder.join("strace"))
-            .find(|file| file.is_file());
+        let strace = found_in("strace", std::env::split_paths(path));
         Means::of(&perf::try_sampling, &perf::try_counting, strace)
     }
 

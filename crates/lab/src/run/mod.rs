@@ -23,6 +23,7 @@
 //!     wrk: None,
 //!     profile: None,
 //!     again: true,
+//!     check_only: false,
 //!     interrupt: Interrupt::default(),
 //! };
 //! let outcome = run(&plan, environment, &options, &mut |event: Event<'_>| {
@@ -72,26 +73,6 @@ pub fn run(
     options: &Options,
     progress: &mut dyn Progress,
 ) -> Result<RunOutcome, RunError> {
-    run_or_check(plan, environment, options, false, progress)
-}
-
-/// Runs the trials without load: starts each server, checks its responses, stops it. Programs and clients do their work.
-pub fn check(
-    plan: &Plan,
-    environment: Environment,
-    options: &Options,
-    progress: &mut dyn Progress,
-) -> Result<RunOutcome, RunError> {
-    run_or_check(plan, environment, options, true, progress)
-}
-
-fn run_or_check(
-    plan: &Plan,
-    environment: Environment,
-    options: &Options,
-    check_only: bool,
-    progress: &mut dyn Progress,
-) -> Result<RunOutcome, RunError> {
     let tasks = tasks(plan, options.wrk.as_ref(), options.profile.as_ref())?;
     let journal = if options.resume {
         Journal::resume(&options.dir, plan, &environment)?
@@ -106,10 +87,10 @@ fn run_or_check(
     let mut runner = Runner {
         plan,
         options,
-        check_only,
         work: WorkFolder::open(&dir)?,
         dir,
         journal,
+        progress,
         pace: Pace::new(
             Nanos(plan.warmup_ns) + Nanos(plan.duration_ns),
             searches(plan),
@@ -123,7 +104,7 @@ fn run_or_check(
     };
     // The processes of a trial are pinned where they start; what the lab runs beside them is to disturb neither side.
     let lab = &plan.cores.lab;
-    let all = launch::on_cores(lab, || runner.all(&tasks, progress));
+    let all = launch::on_cores(lab, || runner.all(&tasks));
     all.map_err(|source| RunError::Cores {
         cores: list(lab),
         source,
@@ -135,7 +116,7 @@ fn run_or_check(
 /// How long the searches of cells that have one usually take.
 fn searches(plan: &Plan) -> BTreeMap<String, Nanos> {
     let length = |cell: &Cell| {
-        let workload = plan.workloads.iter().find(|w| w.name == cell.workload)?;
+        let workload = plan.workload_of(cell)?;
         let is_one = workload.find_max.is_some();
         is_one.then(|| (cell.id.clone(), plan::search_length(workload)))
     };
@@ -180,10 +161,10 @@ fn end_of(order: &TrialOrder) -> Nanos {
 struct Runner<'a> {
     plan: &'a Plan,
     options: &'a Options,
-    check_only: bool,
     dir: PathBuf,
     work: WorkFolder,
     journal: Journal,
+    progress: &'a mut dyn Progress,
     pace: Pace,
     /// By cell: trials that failed before anything was measured.
     early_failures: BTreeMap<String, u32>,
@@ -198,7 +179,7 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    fn all(&mut self, tasks: &[Task<'_>], progress: &mut dyn Progress) -> Result<(), RunError> {
+    fn all(&mut self, tasks: &[Task<'_>]) -> Result<(), RunError> {
         self.total = u32::try_from(tasks.len()).unwrap_or(u32::MAX);
         for trial in self.journal.trials() {
             if store::is_finished(trial) && failed_early(self.plan, trial) {
@@ -208,23 +189,23 @@ impl Runner<'_> {
         let open = self.open_tasks(tasks);
         self.outcome.kept = self.total - u32::try_from(open.len()).unwrap_or(self.total);
         self.done = self.outcome.kept;
-        progress.event(Event::Begun {
+        self.progress.event(Event::Begun {
             kept: self.done,
             total: self.total,
             left: self.left(&open),
         });
-        self.units(open, progress)?;
-        if self.options.again && !self.check_only && !self.outcome.interrupted {
+        self.units(open)?;
+        if self.options.again && !self.options.check_only && !self.outcome.interrupted {
             let tasks = disturbed::tasks(self.plan, self.journal.trials());
             let open = self.open_tasks(&tasks);
             self.total += u32::try_from(open.len()).unwrap_or(0);
-            self.units(open, progress)?;
+            self.units(open)?;
         }
         Ok(())
     }
 
     /// Runs and records these trials.
-    fn units(&mut self, open: Vec<Task<'_>>, progress: &mut dyn Progress) -> Result<(), RunError> {
+    fn units(&mut self, open: Vec<Task<'_>>) -> Result<(), RunError> {
         let units = visits::units(self.plan, open);
         for (index, unit) in units.iter().enumerate() {
             if self.options.interrupt.is_raised() {
@@ -233,25 +214,20 @@ impl Runner<'_> {
             }
             let later: Vec<Task<'_>> = units[index + 1..].iter().flatten().cloned().collect();
             match unit.as_slice() {
-                [task] if !self.is_visited(task) => self.by_itself(task, &later, progress)?,
-                tasks => self.in_turns(tasks, &later, progress)?,
+                [task] if !self.is_visited(task) => self.by_itself(task, &later)?,
+                tasks => self.in_turns(tasks, &later)?,
             }
         }
         Ok(())
     }
 
     /// Runs and records one trial; `later` are those after it.
-    fn by_itself(
-        &mut self,
-        task: &Task<'_>,
-        later: &[Task<'_>],
-        progress: &mut dyn Progress,
-    ) -> Result<(), RunError> {
-        if self.leave_out(task, progress) {
+    fn by_itself(&mut self, task: &Task<'_>, later: &[Task<'_>]) -> Result<(), RunError> {
+        if self.leave_out(task) {
             return Ok(());
         }
         let start = clock::monotonic();
-        let (mut trial, histogram) = self.one(task, progress)?;
+        let (mut trial, histogram) = self.one(task)?;
         if let Some(why) = self.unfit.get(&task.cell.id)
             && plan::visits::is_visited(self.plan, task.cell)
         {
@@ -260,17 +236,17 @@ impl Runner<'_> {
                 .push(format!("measured by itself, not in turns: {why}"));
         }
         let length = clock::monotonic().since(start);
-        self.record(task, (trial, histogram), length, later, progress)
+        self.record(task, (trial, histogram), length, later)
     }
 
     /// Skips a trial whose cell has failed before; returns whether it did.
-    fn leave_out(&mut self, task: &Task<'_>, progress: &mut dyn Progress) -> bool {
+    fn leave_out(&mut self, task: &Task<'_>) -> bool {
         if !self.is_hopeless(task.cell) {
             return false;
         }
         self.done += 1;
         self.outcome.left_out += 1;
-        progress.event(Event::LeftOut {
+        self.progress.event(Event::LeftOut {
             cell: task.cell,
             block: task.block,
             done: self.done,
@@ -286,7 +262,6 @@ impl Runner<'_> {
         (trial, histogram): (Trial, Option<Histogram>),
         length: Nanos,
         later: &[Task<'_>],
-        progress: &mut dyn Progress,
     ) -> Result<(), RunError> {
         self.journal
             .append(trial, histogram.as_ref(), &task.stem())?;
@@ -294,7 +269,7 @@ impl Runner<'_> {
         self.pace.note(&task.cell.id, length);
         self.done += 1;
         let left = self.left(later);
-        self.count_last(progress, left);
+        self.count_last(left);
         Ok(())
     }
 
@@ -327,7 +302,7 @@ impl Runner<'_> {
     }
 
     /// Counts the trial that was recorded last, and reports it.
-    fn count_last(&mut self, progress: &mut dyn Progress, left: Nanos) {
+    fn count_last(&mut self, left: Nanos) {
         let Some(trial) = self.journal.trials().last() else {
             return;
         };
@@ -339,7 +314,7 @@ impl Runner<'_> {
         if failed_early(self.plan, trial) {
             *self.early_failures.entry(trial.cell.clone()).or_default() += 1;
         }
-        progress.event(Event::Ended {
+        self.progress.event(Event::Ended {
             trial,
             done: self.done,
             total: self.total,
@@ -348,44 +323,28 @@ impl Runner<'_> {
     }
 
     /// Runs one trial under a supervisor of its own.
-    fn one(
-        &self,
-        task: &Task<'_>,
-        progress: &mut dyn Progress,
-    ) -> Result<(Trial, Option<Histogram>), RunError> {
+    fn one(&mut self, task: &Task<'_>) -> Result<(Trial, Option<Histogram>), RunError> {
         let order = self.order(task)?;
         let stop = end_of(&order);
         let mut record = order.unfinished();
         let values = sysctl::wanted(&order.cell, &order.settings);
         let note = Note::of(&self.dir, &values)?;
-        let mut watch = self.start(task, order, progress)?;
-        let result = watch.result(stop, progress);
+        let mut watch = self.start(task, order)?;
+        let result = watch.result(stop, self.progress);
         if result.is_err() {
             watch.supervisor.end();
         }
         // Whatever became of the supervisor, the kernel is as it was before.
         note.map_or(Ok(()), Note::settle)?;
-        match result {
-            Ok(result) => return Ok(result),
-            Err(_) if watch.interrupted => record.outcome = Outcome::Interrupted,
-            Err(reason) => {
-                record.outcome = Outcome::Failed {
-                    phase: watch.phase,
-                    reason,
-                };
-            }
-        }
-        Ok((record, None))
+        Ok(result.unwrap_or_else(|reason| {
+            record.outcome = watch.outcome(reason);
+            (record, None)
+        }))
     }
 
     /// Starts the supervisor of a trial.
-    fn start(
-        &self,
-        task: &Task<'_>,
-        order: TrialOrder,
-        progress: &mut dyn Progress,
-    ) -> Result<Watch, RunError> {
-        progress.event(Event::Started {
+    fn start(&mut self, task: &Task<'_>, order: TrialOrder) -> Result<Watch, RunError> {
+        self.progress.event(Event::Started {
             cell: task.cell,
             block: task.block,
             generator: task.generator_name(),
@@ -445,7 +404,7 @@ impl Runner<'_> {
             position: task.position,
             seed: Random::of(self.plan.seed, &purpose).next_u64(),
             in_turns: false,
-            check_only: self.check_only,
+            check_only: self.options.check_only,
             generator: task.generator.clone(),
             driver: self.options.driver.clone(),
             prony: absolute(&self.options.prony),
@@ -519,6 +478,17 @@ impl Watch {
         }
     }
 
+    /// How a trial ended that has no record, for this reason.
+    fn outcome(&self, reason: String) -> Outcome {
+        match self.interrupted {
+            true => Outcome::Interrupted,
+            false => Outcome::Failed {
+                phase: self.phase,
+                reason,
+            },
+        }
+    }
+
     /// Requests a graceful end, once.
     fn interrupt(&mut self, stop: Nanos) {
         if !self.interrupted {
@@ -545,11 +515,7 @@ enum Reported {
 fn failed_early(plan: &Plan, trial: &Trial) -> bool {
     let is_program = || {
         let cell = plan.cells.iter().find(|cell| cell.id == trial.cell);
-        let of_client = |cell: &Cell| {
-            let workload = plan.workloads.iter().find(|w| w.name == cell.workload);
-            workload.is_some_and(|workload| workload.client.is_some())
-        };
-        cell.is_some_and(|cell| cell.count.is_some() || of_client(cell))
+        cell.is_some_and(|cell| cell.count.is_some() || !plan::is_server(plan, cell))
     };
     match &trial.outcome {
         Outcome::Failed { phase, .. } => *phase <= Phase::Verify || is_program(),

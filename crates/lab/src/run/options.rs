@@ -8,7 +8,7 @@ use prony_base::Nanos;
 use prony_record::{Cell, Phase, Trial};
 use thiserror::Error;
 
-use crate::launch::Wanted;
+use crate::launch::{Wanted, found_in};
 use crate::profile::Means;
 use crate::store::StoreError;
 use crate::supervise::{Interrupt, SupervisorError};
@@ -41,6 +41,9 @@ pub struct Options {
     pub profile: Option<Means>,
     /// Whether what others disturbed is measured once more at the end.
     pub again: bool,
+    /// Whether there is no load: each server is started, its responses are checked, and it is stopped. Programs and clients
+    /// do their work.
+    pub check_only: bool,
     /// Raised when the user interrupts the run.
     pub interrupt: Interrupt,
 }
@@ -57,9 +60,7 @@ pub struct Wrk {
 impl Wrk {
     /// Looks for wrk on `PATH` (the variable's value) and reads its version.
     pub fn find(path: &std::ffi::OsStr) -> Option<Wrk> {
-        let found = std::env::split_paths(path)
-            .map(|folder| folder.join("wrk"))
-            .find(|file| file.is_file())?;
+        let found = found_in("wrk", std::env::split_paths(path))?;
         // It prints its version and usage, and ends with 1.
         let output = std::process::Command::new(&found).arg("-v").output().ok()?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned()

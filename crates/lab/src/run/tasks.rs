@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use super::options::{RunError, Wrk};
 use crate::plan;
 use crate::profile::Means;
+use crate::sums::HexOf;
 use crate::supervise::Generator;
 
 /// One trial to run.
@@ -29,20 +30,12 @@ impl Task<'_> {
     /// Name of its files: `b00-p03-rust_axum_ping_c_400`.
     pub fn stem(&self) -> String {
         const NAME_CHARS_MAX: usize = 100;
-        let plain = |c: char| {
-            if c.is_ascii_alphanumeric() || matches!(c, '.' | '-') {
-                c
-            } else {
-                '_'
-            }
+        let plain = |c: char| match c.is_ascii_alphanumeric() || matches!(c, '.' | '-') {
+            true => c,
+            false => '_',
         };
-        let name: String = self
-            .cell
-            .id
-            .chars()
-            .map(plain)
-            .take(NAME_CHARS_MAX)
-            .collect();
+        let name = self.cell.id.chars().map(plain);
+        let name: String = name.take(NAME_CHARS_MAX).collect();
         let by = match &self.generator {
             Generator::Prony => String::new(),
             other => format!("-{}", other.name()),
@@ -122,29 +115,36 @@ fn profiles<'a>(plan: &'a Plan, means: &Means) -> Vec<Task<'a>> {
     (0..).zip(each).map(task).collect()
 }
 
-pub(super) fn subject_of<'a>(plan: &'a Plan, cell: &Cell) -> Result<&'a PlannedSubject, RunError> {
-    let found = plan
-        .subjects
-        .iter()
-        .find(|subject| subject.id == cell.subject);
+/// The one of `all` that `is_it`. Errors: the plan has none, though `cell` names `what`.
+fn named<'a, T>(
+    all: &'a [T],
+    is_it: impl Fn(&T) -> bool,
+    cell: &Cell,
+    what: (&str, &str),
+) -> Result<&'a T, RunError> {
+    let found = all.iter().find(|one| is_it(one));
     found.ok_or_else(|| RunError::Plan {
         cell: cell.id.clone(),
-        what: format!("subject `{}`", cell.subject),
+        what: format!("{} `{}`", what.0, what.1),
     })
+}
+
+pub(super) fn subject_of<'a>(plan: &'a Plan, cell: &Cell) -> Result<&'a PlannedSubject, RunError> {
+    let id = &cell.subject;
+    named(&plan.subjects, |one| one.id == *id, cell, ("subject", id))
 }
 
 pub(super) fn workload_of<'a>(
     plan: &'a Plan,
     cell: &Cell,
 ) -> Result<&'a PlannedWorkload, RunError> {
-    let found = plan
-        .workloads
-        .iter()
-        .find(|workload| workload.name == cell.workload);
-    found.ok_or_else(|| RunError::Plan {
-        cell: cell.id.clone(),
-        what: format!("workload `{}`", cell.workload),
-    })
+    let name = &cell.workload;
+    named(
+        &plan.workloads,
+        |one| one.name == *name,
+        cell,
+        ("workload", name),
+    )
 }
 
 /// The peer of a workload of clients.
@@ -153,14 +153,9 @@ pub(super) fn peer_of<'a>(
     cell: &Cell,
     workload: &PlannedWorkload,
 ) -> Result<Option<&'a PlannedSubject>, RunError> {
-    let Some(client) = &workload.client else {
-        return Ok(None);
-    };
-    let found = plan.peers.iter().find(|peer| peer.id == client.peer);
-    found.map(Some).ok_or_else(|| RunError::Plan {
-        cell: cell.id.clone(),
-        what: format!("peer `{}`", client.peer),
-    })
+    let peer = workload.client.as_ref().map(|client| &client.peer);
+    let find = |id: &String| named(&plan.peers, |one| one.id == *id, cell, ("peer", id));
+    peer.map(find).transpose()
 }
 
 /// The network of a cell, between a client or the generator and the servers; `None`: loopback.
@@ -169,18 +164,17 @@ pub(super) fn network_of<'a>(
     cell: &Cell,
     workload: &PlannedWorkload,
 ) -> Result<Option<&'a PlannedNetwork>, RunError> {
-    let name = match &workload.client {
-        Some(client) => Some(&client.network),
-        None => Some(&cell.around.network),
+    let own = workload.client.as_ref().map(|client| &client.network);
+    let name = Some(own.unwrap_or(&cell.around.network)).filter(|name| !name.is_empty());
+    let find = |name: &String| {
+        named(
+            &plan.networks,
+            |one| one.name == *name,
+            cell,
+            ("network", name),
+        )
     };
-    let Some(name) = name.filter(|name| !name.is_empty()) else {
-        return Ok(None);
-    };
-    let found = plan.networks.iter().find(|network| network.name == *name);
-    found.map(Some).ok_or_else(|| RunError::Plan {
-        cell: cell.id.clone(),
-        what: format!("network `{name}`"),
-    })
+    name.map(find).transpose()
 }
 
 /// The services of a cell: backing services in start order, and the front.
@@ -188,11 +182,7 @@ pub(super) type Services<'a> = (Vec<&'a PlannedSubject>, Option<&'a PlannedSubje
 
 pub(super) fn services_of<'a>(plan: &'a Plan, cell: &Cell) -> Result<Services<'a>, RunError> {
     let find = |all: &'a [PlannedSubject], kind: &str, id: &String| {
-        let found = all.iter().find(|service| service.id == *id);
-        found.ok_or_else(|| RunError::Plan {
-            cell: cell.id.clone(),
-            what: format!("{kind} `{id}`"),
-        })
+        named(all, |one| one.id == *id, cell, (kind, id))
     };
     let backings = cell.around.backings.iter();
     let backings = backings.map(|id| find(&plan.backings, "backing service", id));
@@ -212,12 +202,7 @@ impl WorkFolder {
     /// resumed run finds what it has to remove.
     pub fn open(run_dir: &Path) -> io::Result<WorkFolder> {
         let digest = Sha256::digest(run_dir.as_os_str().as_encoded_bytes());
-        let name: String = digest
-            .iter()
-            .take(6)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        let path = std::env::temp_dir().join(format!("prony-{name}"));
+        let path = std::env::temp_dir().join(format!("prony-{:x}", HexOf(&digest[..6])));
         if let Ok(metadata) = std::fs::symlink_metadata(&path) {
             let own = metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw();
             if !own {

@@ -83,13 +83,7 @@ impl Member<'_, '_> {
             Err(reason) => {
                 self.watch.supervisor.end();
                 let mut record = self.record.clone();
-                record.outcome = match self.watch.interrupted {
-                    true => Outcome::Interrupted,
-                    false => Outcome::Failed {
-                        phase: self.watch.phase,
-                        reason,
-                    },
-                };
+                record.outcome = self.watch.outcome(reason);
                 self.ended = Some((record, None));
                 None
             }
@@ -134,7 +128,6 @@ impl<'p> Runner<'p> {
         &mut self,
         tasks: &[Task<'a>],
         later: &[Task<'a>],
-        progress: &mut dyn Progress,
     ) -> Result<(), RunError> {
         let Some(visits) = self.plan.visits.as_ref() else {
             return Ok(());
@@ -148,18 +141,18 @@ impl<'p> Runner<'p> {
             later,
             began: clock::monotonic(),
         };
-        self.bring_up(&mut group, &fit, progress)?;
-        self.warm_up(&mut group, progress)?;
-        self.check(&mut group, progress)?;
+        self.bring_up(&mut group, &fit)?;
+        self.warm_up(&mut group)?;
+        self.check(&mut group)?;
         self.give_up_where_one_is_unfit(&mut group);
-        self.visit_all(&mut group, progress)?;
-        self.finish(&mut group, progress)?;
+        self.visit_all(&mut group)?;
+        self.finish(&mut group)?;
         for task in group.unfit {
             if self.options.interrupt.is_raised() {
                 self.outcome.interrupted = true;
                 return Ok(());
             }
-            self.by_itself(task, later, progress)?;
+            self.by_itself(task, later)?;
         }
         Ok(())
     }
@@ -173,13 +166,12 @@ impl<'p> Runner<'p> {
         &mut self,
         group: &mut Group<'t, 'a>,
         tasks: &[&'t Task<'a>],
-        progress: &mut dyn Progress,
     ) -> Result<(), RunError> {
         for &task in tasks {
             if self.is_interrupted() {
                 break;
             }
-            if self.leave_out(task, progress) {
+            if self.leave_out(task) {
                 continue;
             }
             let mut order = self.order(task)?;
@@ -190,23 +182,19 @@ impl<'p> Runner<'p> {
                 record: order.unfinished(),
                 stop: end_of(&order),
                 timeout: Nanos(order.workload.timeout_ns),
-                watch: self.start(task, order, progress)?,
+                watch: self.start(task, order)?,
                 ended: None,
                 is_recorded: false,
             };
-            member.receive(limit, progress);
+            member.receive(limit, self.progress);
             group.members.push(member);
-            self.record_ended(group, progress)?;
+            self.record_ended(group)?;
         }
         Ok(())
     }
 
     /// Warm-up in turns as long as those of the visits, so that the first pauses are not longer than later ones.
-    fn warm_up(
-        &mut self,
-        group: &mut Group<'_, '_>,
-        progress: &mut dyn Progress,
-    ) -> Result<(), RunError> {
+    fn warm_up(&mut self, group: &mut Group<'_, '_>) -> Result<(), RunError> {
         let all = Nanos(self.plan.warmup_ns);
         // At least one, in which the generator connects.
         let turns = all.0.div_ceil(group.visits.length_ns.max(1)).max(1);
@@ -215,7 +203,7 @@ impl<'p> Runner<'p> {
         };
         for _ in 0..turns {
             for at in 0..group.members.len() {
-                self.one_turn(group, at, turn, progress)?;
+                self.one_turn(group, at, turn)?;
             }
         }
         Ok(())
@@ -223,11 +211,7 @@ impl<'p> Runner<'p> {
 
     /// Once for each cell: stops all members for the longest pause to be expected. If one then does not
     /// answer on the same connections, none of them is visited.
-    fn check(
-        &mut self,
-        group: &mut Group<'_, '_>,
-        progress: &mut dyn Progress,
-    ) -> Result<(), RunError> {
+    fn check(&mut self, group: &mut Group<'_, '_>) -> Result<(), RunError> {
         let is_new = |member: &Member<'_, '_>| !self.checked.contains(&member.task.cell.id);
         if group.members.len() < 2 || !group.members.iter().any(is_new) {
             return Ok(());
@@ -241,11 +225,11 @@ impl<'p> Runner<'p> {
         }
         let turn = TurnOrder::WarmUp { length_ns: CHECK.0 };
         for at in 0..group.members.len() {
-            let mut turned = self.one_turn(group, at, turn, progress)?;
+            let mut turned = self.one_turn(group, at, turn)?;
             for _ in 0..CHECKS_MAX {
                 // A generator that was scheduled too late for its turn has sent nothing, which is not the subject's fault.
                 if turned == Some(Turned::default()) {
-                    turned = self.one_turn(group, at, turn, progress)?;
+                    turned = self.one_turn(group, at, turn)?;
                 }
             }
             let Some(turned) = turned else {
@@ -276,11 +260,7 @@ impl<'p> Runner<'p> {
     }
 
     /// Visits every subject once a round.
-    fn visit_all(
-        &mut self,
-        group: &mut Group<'_, '_>,
-        progress: &mut dyn Progress,
-    ) -> Result<(), RunError> {
+    fn visit_all(&mut self, group: &mut Group<'_, '_>) -> Result<(), RunError> {
         let Some(first) = group.members.first() else {
             return Ok(());
         };
@@ -298,18 +278,14 @@ impl<'p> Runner<'p> {
                 window_ns: window.0,
             };
             for &at in &order {
-                self.one_turn(group, at, turn, progress)?;
+                self.one_turn(group, at, turn)?;
             }
         }
         Ok(())
     }
 
     /// Ends all members that are left, one after the other.
-    fn finish(
-        &mut self,
-        group: &mut Group<'_, '_>,
-        progress: &mut dyn Progress,
-    ) -> Result<(), RunError> {
+    fn finish(&mut self, group: &mut Group<'_, '_>) -> Result<(), RunError> {
         if self.is_interrupted() {
             // All are interrupted before one is waited for.
             for member in group.members.iter_mut().filter(|m| !m.is_recorded) {
@@ -327,9 +303,9 @@ impl<'p> Runner<'p> {
             let limit = member.stop + member.timeout * 2 + TRIAL_SLACK;
             // A turn that was under way when the run was interrupted may still be reported.
             while member.ended.is_none() {
-                member.receive(limit, progress);
+                member.receive(limit, self.progress);
             }
-            self.record_ended(group, progress)?;
+            self.record_ended(group)?;
         }
         Ok(())
     }
@@ -340,14 +316,13 @@ impl<'p> Runner<'p> {
         group: &mut Group<'_, '_>,
         at: usize,
         turn: TurnOrder,
-        progress: &mut dyn Progress,
     ) -> Result<Option<Turned>, RunError> {
         let is_interrupted = self.is_interrupted();
         let member = &mut group.members[at];
         if member.is_recorded || is_interrupted || group.why.is_some() {
             return Ok(None);
         }
-        let turned = member.turn(turn, progress);
+        let turned = member.turn(turn, self.progress);
         // One that dies before it was checked may have died of being stopped. If it was something else, it dies by itself, too.
         if let Some((record, _)) = &member.ended
             && let Outcome::Failed { reason, .. } = &record.outcome
@@ -357,23 +332,19 @@ impl<'p> Runner<'p> {
             member.ended = None;
             return Ok(None);
         }
-        self.record_ended(group, progress)?;
+        self.record_ended(group)?;
         Ok(turned)
     }
 
     /// Records those that have ended since.
-    fn record_ended(
-        &mut self,
-        group: &mut Group<'_, '_>,
-        progress: &mut dyn Progress,
-    ) -> Result<(), RunError> {
+    fn record_ended(&mut self, group: &mut Group<'_, '_>) -> Result<(), RunError> {
         let share = clock::monotonic().since(group.began).0 / group.members.len().max(1) as u64;
         for member in &mut group.members {
             let Some(result) = member.ended.take() else {
                 continue;
             };
             member.is_recorded = true;
-            self.record(member.task, result, Nanos(share), group.later, progress)?;
+            self.record(member.task, result, Nanos(share), group.later)?;
         }
         Ok(())
     }

@@ -82,11 +82,11 @@ impl Sampler {
 
     /// Finds new processes and threads and notes what each has used by now.
     pub fn look(&mut self) {
-        let mut threads: usize = self.watched.values().map(Followed::thread_count).sum();
+        let mut threads: usize = self.watched.values().map(|one| one.threads.len()).sum();
         let living = self.living();
         for (pid, watched) in &mut self.watched {
             if living.binary_search(pid).is_err() {
-                watched.mark_gone();
+                watched.gone = true;
             }
         }
         for pid in living {
@@ -128,13 +128,13 @@ impl Sampler {
 
     fn role_of(&self, pid: u32, parent: u32) -> Role {
         let known = self.roles.get(&pid).copied();
-        let inherited = || self.watched.get(&parent).map(Followed::role);
+        let inherited = || self.watched.get(&parent).map(|one| one.role);
         known.or_else(inherited).unwrap_or(Role::Subject)
     }
 
     /// A number that names another process now: the one before it has ended.
     fn retire_reused(&mut self, pid: u32, started_ticks: u64) {
-        let reused = |watched: &Followed| !watched.is(started_ticks);
+        let reused = |watched: &Followed| watched.started_ticks != started_ticks;
         if self.watched.get(&pid).is_some_and(reused)
             && let Some(old) = self.watched.remove(&pid)
         {
@@ -166,7 +166,7 @@ impl Sampler {
     /// [`begin`](Sampler::begin).
     pub fn again(&mut self) {
         for watched in self.watched.values_mut() {
-            watched.thaw();
+            watched.frozen = false;
         }
         self.look();
         for watched in self.watched.values_mut() {
@@ -177,20 +177,20 @@ impl Sampler {
     /// CPU time that the processes of a role used in all windows so far.
     pub fn cpu_in_windows_ns(&self, role: Role) -> u64 {
         let all = self.past.iter().chain(self.watched.values());
-        let own = all.filter(|watched| watched.role() == role);
+        let own = all.filter(|watched| watched.role == role);
         own.map(Followed::cpu_in_windows_ns).sum()
     }
 
     /// The living threads of a role: process and thread.
     pub fn threads_of(&self, role: Role) -> Vec<(u32, u32)> {
-        let own = self.watched.values().filter(|one| one.role() == role);
+        let own = self.watched.values().filter(|one| one.role == role);
         own.flat_map(Followed::living_threads).collect()
     }
 
     /// What each thread of a role did in the window, by its own clocks.
     pub fn profiled(&self, role: Role) -> Vec<ProfiledThread> {
         let all = self.past.iter().chain(self.watched.values());
-        let own = all.filter(|one| one.role() == role);
+        let own = all.filter(|one| one.role == role);
         own.flat_map(Followed::profiled).collect()
     }
 
@@ -228,7 +228,7 @@ impl Sampler {
     pub fn name_of(&self, pid: u32) -> String {
         let comm = || std::fs::read_to_string(format!("/proc/{pid}/comm")).ok();
         let name = match self.watched.get(&pid) {
-            Some(watched) => watched.name().to_owned(),
+            Some(watched) => watched.name.clone(),
             None => comm().map_or("?".to_owned(), |name| name.trim().to_owned()),
         };
         format!("{name} ({pid})")
@@ -267,9 +267,9 @@ fn unseen_children(parent: &Followed, all: &[Followed]) -> Option<ProcessRecord>
         .sum();
     let cpu_ns = reaped.saturating_sub(recorded);
     (cpu_ns > 0).then(|| ProcessRecord {
-        role: parent.role(),
-        name: format!("ended children of {}", parent.name()),
-        parent_pid: parent.pid(),
+        role: parent.role,
+        name: format!("ended children of {}", parent.name),
+        parent_pid: parent.pid,
         cpu_ns,
         memory: MemoryMarks::default(),
         ..ProcessRecord::default()
@@ -401,7 +401,7 @@ struct Followed {
 
 impl Followed {
     /// Begins to follow a process. One that is born in the window starts from zero.
-    pub fn new(pid: u32, role: Role, stat: &parse::Stat, in_window: bool) -> Followed {
+    fn new(pid: u32, role: Role, stat: &parse::Stat, in_window: bool) -> Followed {
         Followed {
             pid,
             role,
@@ -420,24 +420,8 @@ impl Followed {
         }
     }
 
-    pub fn pid(&self) -> u32 {
-        self.pid
-    }
-
-    pub fn role(&self) -> Role {
-        self.role
-    }
-
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub fn thread_count(&self) -> usize {
-        self.threads.len()
-    }
-
     /// Its threads, unless it is gone: process and thread.
-    pub fn living_threads(&self) -> impl Iterator<Item = (u32, u32)> {
+    fn living_threads(&self) -> impl Iterator<Item = (u32, u32)> {
         let living = self
             .threads
             .iter()
@@ -446,7 +430,7 @@ impl Followed {
     }
 
     /// What each of its threads did in the window.
-    pub fn profiled(&self) -> impl Iterator<Item = ProfiledThread> {
+    fn profiled(&self) -> impl Iterator<Item = ProfiledThread> {
         self.threads.iter().map(|(&tid, thread)| ProfiledThread {
             pid: self.pid,
             tid,
@@ -459,17 +443,12 @@ impl Followed {
         })
     }
 
-    /// Whether this is the process that began at `started_ticks`.
-    pub fn is(&self, started_ticks: u64) -> bool {
-        self.started_ticks == started_ticks
-    }
-
     fn folder(&self, tid: u32) -> String {
         format!("/proc/{}/task/{tid}", self.pid)
     }
 
     /// Samples what it has used so far; follows up to `threads_left` new threads and returns how many.
-    pub fn look(&mut self, stat: &parse::Stat, threads_left: usize, in_window: bool) -> usize {
+    fn look(&mut self, stat: &parse::Stat, threads_left: usize, in_window: bool) -> usize {
         self.name.clone_from(&stat.name);
         self.parent = stat.parent;
         self.read_command();
@@ -511,11 +490,7 @@ impl Followed {
     }
 
     /// Reads context switches, as they are outside of windows.
-    pub fn look_closely(&mut self) {
-        self.look_closely_at_threads();
-    }
-
-    fn look_closely_at_threads(&mut self) {
+    fn look_closely(&mut self) {
         let pid = self.pid;
         for (tid, thread) in &mut self.threads {
             thread.look_closely(&format!("/proc/{pid}/task/{tid}"));
@@ -527,16 +502,16 @@ impl Followed {
         Some(parse::status(&text)).filter(|status| status.peak_bytes > 0)
     }
 
-    pub fn reset_peak(&mut self) {
+    fn reset_peak(&mut self) {
         if let Some(status) = self.status() {
             self.memory.startup_peak_bytes = status.peak_bytes;
             let reset = std::fs::write(format!("/proc/{}/clear_refs", self.pid), "5");
             self.memory.peak_bytes = reset.is_ok().then_some(0);
         }
-        self.look_closely_at_threads();
+        self.look_closely();
     }
 
-    pub fn begin_clock(&mut self) {
+    fn begin_clock(&mut self) {
         if let Some(cpu) = launch::cpu_clock(self.pid) {
             self.in_window = true;
             self.cpu.last = cpu.0;
@@ -547,19 +522,14 @@ impl Followed {
         self.children.start = self.children.last;
     }
 
-    /// It was not there any more.
-    pub fn mark_gone(&mut self) {
-        self.gone = true;
-    }
-
-    pub fn begin_threads(&mut self) {
+    fn begin_threads(&mut self) {
         self.look_at_threads();
         for thread in self.threads.values_mut() {
             thread.begin();
         }
     }
 
-    pub fn end_clock(&mut self) {
+    fn end_clock(&mut self) {
         match launch::cpu_clock(self.pid) {
             Some(cpu) => self.cpu.last = self.cpu.last.max(cpu.0),
             None => self.gone = true,
@@ -567,9 +537,9 @@ impl Followed {
     }
 
     /// Reads the rest at the end of the window and keeps it from then on.
-    pub fn end_rest(&mut self) {
+    fn end_rest(&mut self) {
         self.look_at_threads();
-        self.look_closely_at_threads();
+        self.look_closely();
         self.note_memory();
         self.frozen = true;
         let threads = self.threads.values_mut().flat_map(Thread::marks);
@@ -578,17 +548,12 @@ impl Followed {
         }
     }
 
-    /// Another window is about to start.
-    pub fn thaw(&mut self) {
-        self.frozen = false;
-    }
-
     /// CPU time in all windows so far.
-    pub fn cpu_in_windows_ns(&self) -> u64 {
+    fn cpu_in_windows_ns(&self) -> u64 {
         if self.in_window { self.cpu.rise() } else { 0 }
     }
 
-    pub fn note_memory(&mut self) {
+    fn note_memory(&mut self) {
         let Some(status) = self.status() else {
             return;
         };
@@ -602,7 +567,7 @@ impl Followed {
     }
 
     /// It ended after using `whole_cpu_ns` in its life, with the children that it waited for.
-    pub fn ended(&mut self, exit: Exit, whole_cpu_ns: u64, in_window: bool) {
+    fn ended(&mut self, exit: Exit, whole_cpu_ns: u64, in_window: bool) {
         self.exit = Some(exit);
         self.gone = true;
         if in_window && !self.frozen && self.children.last == 0 {
@@ -611,7 +576,7 @@ impl Followed {
     }
 
     /// CPU time of the children that it reaped in the window.
-    pub fn children_in_window_ns(&self) -> u64 {
+    fn children_in_window_ns(&self) -> u64 {
         if self.in_window {
             self.children.rise()
         } else {
@@ -621,22 +586,22 @@ impl Followed {
 
     /// Whether a record of it says anything: not of a helper that a script started and
     /// waited for before the window, nor of a generator's warm-up.
-    pub fn is_of_interest(&self) -> bool {
+    fn is_of_interest(&self) -> bool {
         let ended_as_subject = self.role == Role::Subject && self.exit.is_some();
         self.in_window || !self.gone || ended_as_subject
     }
 
     /// Whether it is gone and `parent` was its parent, so that its time went into the parent's account.
-    pub fn is_gone_child_of(&self, parent: &Followed) -> bool {
+    fn is_gone_child_of(&self, parent: &Followed) -> bool {
         self.gone && self.in_window && self.parent == parent.pid
     }
 
     /// What it and its reaped children used in their lives, as last seen.
-    pub fn whole_life_ns(&self) -> u64 {
+    fn whole_life_ns(&self) -> u64 {
         self.cpu.last + self.children.last
     }
 
-    pub fn into_record(self) -> ProcessRecord {
+    fn into_record(self) -> ProcessRecord {
         let cpu_ns = self.cpu_in_windows_ns();
         let sum = |of: fn(&Thread) -> Mark| self.threads.values().map(|t| of(t).rise()).sum();
         let mut memory = self.memory;

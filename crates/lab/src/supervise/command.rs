@@ -4,7 +4,6 @@
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -12,11 +11,11 @@ use prony_base::{Nanos, clock};
 use prony_record::Exit;
 
 use super::client::{Supervisor, SupervisorError};
-use super::order::{CommandOrder, Order, Report};
+use super::order::{Order, Report};
 use super::turns::Interrupt;
 use crate::build::{CommandSpec, Finished, LaunchError, Launcher};
 use crate::launch::{self, Ended, Wanted};
-use crate::root::{self, Rooted};
+use crate::root;
 
 /// Interval at which a cancellation is polled.
 const POLL: Duration = Duration::from_millis(50);
@@ -46,36 +45,8 @@ impl SupervisedLauncher {
 
 impl Launcher for SupervisedLauncher {
     fn run(&self, command: &CommandSpec, cancel: &AtomicBool) -> Result<Finished, LaunchError> {
-        self.carry_out(None, command, cancel)
-    }
-
-    fn run_in(
-        &self,
-        rooted: &Rooted,
-        command: &CommandSpec,
-        cancel: &AtomicBool,
-    ) -> Result<Finished, LaunchError> {
-        self.carry_out(Some(rooted), command, cancel)
-    }
-}
-
-impl SupervisedLauncher {
-    fn carry_out(
-        &self,
-        rooted: Option<&Rooted>,
-        command: &CommandSpec,
-        cancel: &AtomicBool,
-    ) -> Result<Finished, LaunchError> {
         let failed = |error: SupervisorError| LaunchError(error.to_string());
-        let order = Order::Command(CommandOrder {
-            command: command.argv.clone(),
-            env: command.env.iter().cloned().collect(),
-            dir: command.cwd.clone(),
-            rooted: rooted.cloned(),
-            capabilities: command.capabilities.clone(),
-            log: command.log.clone(),
-            timeout_ns: command.timeout.0,
-        });
+        let order = Order::Command(command.clone());
         let mut supervisor = Supervisor::start(&self.prony, self.wanted, order).map_err(failed)?;
         let mut cancelled = false;
         loop {
@@ -111,7 +82,7 @@ fn finished(
 }
 
 /// Runs the command. The caller kills processes that it leaves.
-pub fn run(order: &CommandOrder, alone: bool, interrupt: &Interrupt) -> Report {
+pub fn run(order: &CommandSpec, alone: bool, interrupt: &Interrupt) -> Report {
     let pid = match start(order, alone) {
         Ok(pid) => pid,
         Err(error) => {
@@ -140,28 +111,11 @@ pub fn run(order: &CommandOrder, alone: bool, interrupt: &Interrupt) -> Report {
     }
 }
 
-fn start(order: &CommandOrder, alone: bool) -> io::Result<u32> {
-    let (program, arguments) = order
-        .command
-        .split_first()
-        .ok_or_else(|| io::Error::other("the command is empty"))?;
+fn start(order: &CommandSpec, alone: bool) -> io::Result<u32> {
     let log = File::create(&order.log)?;
-    let mut command = Command::new(program);
-    command
-        .args(arguments)
-        .envs(&order.env)
-        .stdin(Stdio::null())
-        .stdout(log.try_clone()?)
-        .stderr(log);
     if let Some(rooted) = &order.rooted {
         root::furnish(rooted, alone)?;
     }
-    let root = order.rooted.as_ref().map(|rooted| rooted.dir.as_path());
-    launch::place(&mut command, root, &order.dir)?;
-    launch::without_capabilities(
-        &mut command,
-        launch::capabilities_named(&order.capabilities),
-        root.is_some(),
-    );
+    let mut command = order.resolved.command(log.try_clone()?, log)?;
     Ok(launch::start(&mut command)?.id())
 }

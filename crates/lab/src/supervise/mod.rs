@@ -54,8 +54,8 @@ pub use turns::Interrupt;
 pub(crate) use turns::Turns;
 
 pub use order::{
-    CommandOrder, Envelope, Generator, INTERRUPT, Order, ProgramOrder, Report, TURN, TrialOrder,
-    TurnOrder, WORD,
+    Envelope, Generator, INTERRUPT, Order, ProgramOrder, Ran, Report, TURN, TrialOrder, TurnOrder,
+    WORD,
 };
 
 /// Looks at descendants of 1 ms each before one that cannot be killed is left to the kernel.
@@ -156,12 +156,7 @@ enum BeginError {
 /// leaving its process namespace the kernel lets it start no other.
 fn guard(envelope: Envelope, rest: Lines) -> Result<ExitCode, BeginError> {
     let entered = launch::enter(envelope.wanted)?;
-    let alone = entered.wanted.processes;
-    if alone {
-        launch::die_with_parent()?;
-    } else {
-        launch::adopt_orphans()?;
-    }
+    let alone = bind_to_parent(&entered)?;
     let mut supervisor = Command::new("/proc/self/exe")
         .arg(WORD)
         .stdin(Stdio::piped())
@@ -188,6 +183,17 @@ fn guard(envelope: Envelope, rest: Lines) -> Result<ExitCode, BeginError> {
     }
     let well = ended.is_some_and(|status| status.success());
     Ok(ExitCode::from(u8::from(!well)))
+}
+
+/// Has the kernel end this process with its parent, where it is in a process namespace (true); else makes it the parent of
+/// orphans.
+fn bind_to_parent(entered: &Entered) -> io::Result<bool> {
+    let alone = entered.wanted.processes;
+    match alone {
+        true => launch::die_with_parent()?,
+        false => launch::adopt_orphans()?,
+    }
+    Ok(alone)
 }
 
 /// Sends the supervisor its order and forwards the parent's lines, until the
@@ -241,12 +247,7 @@ fn supervisor(
     rest: Lines,
     output: &mut impl Write,
 ) -> Result<ExitCode, BeginError> {
-    let alone = entered.wanted.processes;
-    if alone {
-        launch::die_with_parent()?;
-    } else {
-        launch::adopt_orphans()?;
-    }
+    let alone = bind_to_parent(&entered)?;
     machine::open_kernel_threads();
     let join = || Network::set_up(order.network(), &entered);
     let network = launch::settle(&entered, join)?;
@@ -286,6 +287,8 @@ fn watch(rest: Lines, sender: &turns::TurnSender, alone: bool) {
         }
     }
     if !alone {
+        // The trial's thread may just be starting one.
+        launch::start_no_more();
         launch::kill_descendants(KILL_ROUNDS_MAX);
     }
     sysctl::put_back();

@@ -1,6 +1,5 @@
 //! Orders to a supervisor and its reports: one JSON value a line.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -11,11 +10,11 @@ use prony_record::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::launch::{Entered, Wanted};
+use crate::build::CommandSpec;
+use crate::launch::{Entered, Resolved, Wanted};
 use crate::network::Refusal;
 use crate::passed::To;
 use crate::profile::Pass;
-use crate::root::Rooted;
 
 /// The hidden command of `prony` that runs [`super::main`].
 pub const WORD: &str = "__supervise";
@@ -73,7 +72,7 @@ pub enum Order {
     /// Run one trial.
     Trial(TrialOrder),
     /// Run one command to its end.
-    Command(CommandOrder),
+    Command(CommandSpec),
     /// Start one program and wait for it, in a process that does nothing else.
     Program(ProgramOrder),
 }
@@ -204,46 +203,34 @@ impl Generator {
     }
 }
 
-/// One command, run to its end.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CommandOrder {
-    /// Argument vector.
-    pub command: Vec<String>,
-    /// Environment added to what is passed ([`crate::passed`]).
-    pub env: BTreeMap<String, String>,
-    /// Folder that it runs in.
-    pub dir: PathBuf,
-    /// The root file system that it runs in; `None`: the machine's own.
-    #[serde(default)]
-    pub rooted: Option<Rooted>,
-    /// Capabilities that it keeps ([`crate::launch::capability_named`]).
-    #[serde(default)]
-    pub capabilities: Vec<String>,
-    /// File that its output goes to, both streams in one; created or cut.
-    pub log: PathBuf,
-    /// After this it is killed.
-    pub timeout_ns: u64,
-}
-
 /// One program, started by a process that has just begun.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProgramOrder {
-    /// Argument vector.
-    pub command: Vec<String>,
-    /// Environment added to what is passed ([`crate::passed`]).
-    pub env: BTreeMap<String, String>,
-    /// Folder that it runs in.
-    pub dir: PathBuf,
-    /// The root file system that it runs in, which the supervisor has furnished; empty: the machine's own.
-    #[serde(default)]
-    pub root: PathBuf,
-    /// Capabilities that it keeps ([`crate::launch::capability_named`]).
-    #[serde(default)]
-    pub capabilities: Vec<String>,
+    /// What is started, in a root file system that the supervisor has furnished.
+    pub resolved: Resolved,
     /// File that its standard output is appended to.
     pub output: PathBuf,
     /// File that its standard error is appended to.
     pub log: PathBuf,
+}
+
+/// How a program ended and what it used.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ran {
+    /// How it ended.
+    pub exit: Exit,
+    /// From just before it was started until it was seen to have ended.
+    pub wall_ns: u64,
+    /// CPU time in user mode, with that of the children that it waited for.
+    pub user_ns: u64,
+    /// CPU time in the kernel, likewise.
+    pub system_ns: u64,
+    /// Peak resident set of the largest of its processes.
+    pub peak_bytes: u64,
+    /// Voluntary context switches.
+    pub switches_voluntary: u64,
+    /// Involuntary context switches.
+    pub switches_involuntary: u64,
 }
 
 /// A line that a supervisor prints.
@@ -290,22 +277,7 @@ pub enum Report {
         pid: u32,
     },
     /// The program has ended.
-    Ran {
-        /// How.
-        exit: Exit,
-        /// From just before it was started until it was seen to have ended.
-        wall_ns: u64,
-        /// CPU time in user mode, with that of the children that it waited for.
-        user_ns: u64,
-        /// CPU time in the kernel, likewise.
-        system_ns: u64,
-        /// Peak resident set of the largest of its processes.
-        peak_bytes: u64,
-        /// Voluntary context switches.
-        switches_voluntary: u64,
-        /// Involuntary context switches.
-        switches_involuntary: u64,
-    },
+    Ran(Ran),
     /// The command has ended.
     Exited {
         /// How; `None`: it was killed at its time-out, or never started.

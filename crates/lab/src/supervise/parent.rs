@@ -9,26 +9,26 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 
 use prony_base::clock;
 
-use super::order::{ProgramOrder, Report};
+use super::order::{ProgramOrder, Ran, Report};
 use crate::launch;
 
 /// Starts the program, waits for its end and reports both.
 pub fn run(order: &ProgramOrder, output: &mut impl Write) -> io::Result<ExitCode> {
     launch::die_with_parent()?;
-    let mut command = match command(order) {
+    let command = || {
+        order
+            .resolved
+            .command(append(&order.output)?, append(&order.log)?)
+    };
+    let mut command = match command() {
         Ok(command) => command,
         Err(error) => return unstarted(error, output),
     };
     launch::by_fork(&mut command);
-    launch::without_capabilities(
-        &mut command,
-        launch::capabilities_named(&order.capabilities),
-        launch::root_of(&order.root).is_some(),
-    );
     let start = clock::monotonic();
     let pid = match command.spawn() {
         Ok(child) => child.id(),
@@ -37,7 +37,7 @@ pub fn run(order: &ProgramOrder, output: &mut impl Write) -> io::Result<ExitCode
     Report::Began { pid }.print(output)?;
     let ended = launch::wait_for(pid).ok_or_else(io::Error::last_os_error)?;
     let wall_ns = clock::monotonic().since(start).0;
-    let report = Report::Ran {
+    let report = Report::Ran(Ran {
         exit: ended.exit,
         wall_ns,
         user_ns: ended.user.0,
@@ -45,7 +45,7 @@ pub fn run(order: &ProgramOrder, output: &mut impl Write) -> io::Result<ExitCode
         peak_bytes: ended.peak_bytes,
         switches_voluntary: ended.switches_voluntary,
         switches_involuntary: ended.switches_involuntary,
-    };
+    });
     report.print(output)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -57,22 +57,6 @@ fn unstarted(error: io::Error, output: &mut impl Write) -> io::Result<ExitCode> 
     };
     report.print(output)?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn command(order: &ProgramOrder) -> io::Result<Command> {
-    let (program, arguments) = order
-        .command
-        .split_first()
-        .ok_or_else(|| io::Error::other("its command is empty"))?;
-    let mut command = Command::new(program);
-    command
-        .args(arguments)
-        .envs(&order.env)
-        .stdin(Stdio::null())
-        .stdout(append(&order.output)?)
-        .stderr(append(&order.log)?);
-    launch::place(&mut command, launch::root_of(&order.root), &order.dir)?;
-    Ok(command)
 }
 
 fn append(path: &Path) -> io::Result<File> {

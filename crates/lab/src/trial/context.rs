@@ -12,7 +12,9 @@ use std::task::Poll;
 
 use prony_base::{Instant, Nanos, clock};
 use prony_engine::Handle;
-use prony_record::{Exit, Isolation, Phase, PhaseSpan, Trial, layout};
+use prony_record::{
+    CheckLevel, CheckResult, Exit, Isolation, Phase, PhaseSpan, Trial, Work, layout,
+};
 use prony_runtime::coroutines::ManualEvent;
 
 use super::log::Log;
@@ -20,8 +22,10 @@ use crate::profile::Profiler;
 use crate::sample::Sampler;
 use crate::supervise::{Generator, Interrupt, TrialOrder};
 
-/// Longest pause between two looks for a ready sign or an interruption.
+/// Longest pause between two looks for a ready sign.
 pub const POLL_MAX: Nanos = Nanos::from_millis(20);
+/// Interval at which an interruption is looked for.
+const INTERRUPT_LOOK: Nanos = Nanos::from_millis(100);
 
 /// Why a trial ends early.
 #[derive(Debug, thiserror::Error)]
@@ -59,7 +63,7 @@ pub struct TrialContext {
     pub trial: RefCell<Trial>,
     /// Samples the processes.
     pub sampler: RefCell<Sampler>,
-    /// Profiles the subject, in a trial that does.
+    /// Profiles the subject, in a trial of a server that does.
     pub profiler: RefCell<Option<Profiler>>,
     /// Reset while the processes are stopped between turns: they are not sampled then.
     pub awake: ManualEvent,
@@ -79,8 +83,8 @@ impl TrialContext {
         handle: Handle,
     ) -> Rc<TrialContext> {
         let now = clock::monotonic();
-        let profiler = match &order.generator {
-            Generator::Profile { pass } => Some(Profiler::new(pass.clone())),
+        let profiler = match (&order.generator, order.workload.work()) {
+            (Generator::Profile { pass }, Work::Server) => Some(Profiler::new(pass.clone())),
             _ => None,
         };
         let trial = Trial {
@@ -136,6 +140,18 @@ impl TrialContext {
         self.trial.borrow_mut().notes.push(sentence);
     }
 
+    /// Records a check that must pass. Errors: it did not.
+    pub fn check(&self, name: &str, result: Result<(), String>) -> Result<(), Halt> {
+        let checked = CheckResult {
+            name: name.to_owned(),
+            level: CheckLevel::Must,
+            passed: result.is_ok(),
+            detail: result.clone().err().unwrap_or_default(),
+        };
+        self.trial.borrow_mut().verification.push(checked);
+        result.map_err(Halt::Failed)
+    }
+
     /// Creates the log of a process; `of` follows the stem of the trial's files in its name.
     pub fn log(&self, of: &str) -> Result<Log, Halt> {
         let name = format!("{}{of}.log", self.order.file_stem);
@@ -170,7 +186,7 @@ impl TrialContext {
 
     async fn interrupted(&self) {
         while !self.interrupt.is_raised() {
-            self.handle.sleep(POLL_MAX).await;
+            self.handle.sleep(INTERRUPT_LOOK).await;
         }
     }
 

@@ -78,18 +78,21 @@ impl Load {
 
     /// Waits for its result and for its exit. Errors: it has none in time.
     pub async fn result(&self) -> Result<Driven, Halt> {
-        let Some(mut driver) = self.driver.take() else {
-            return Err(Halt::Failed("the generator was not started".to_owned()));
-        };
+        let mut driver = self.take_driver()?;
         let search = plan::longest_search(&self.context.order.workload);
         let timeout = Nanos(self.spec.timeout_ns) + SLACK + search;
         let late = || format!("the generator had no result {timeout} after the window");
-        driver.no_more_turns();
+        driver.turns = None;
         let said = async { driver.result(&self.spec).await.map_err(Halt::Failed) };
         let driven = self.context.within(timeout, said, late).await?;
         self.exited(EXIT_TIMEOUT).await?;
         driver.log.close();
         Ok(driven)
+    }
+
+    fn take_driver(&self) -> Result<Driver, Halt> {
+        let lacking = || Halt::Failed("the generator was not started".to_owned());
+        self.driver.take().ok_or_else(lacking)
     }
 
     /// The generator's process, while it is there.
@@ -100,20 +103,31 @@ impl Load {
 
     /// Sends it a turn, of a load in turns.
     pub fn turn(&self, turn: &Turn) -> Result<(), Halt> {
+        let refused =
+            |why: &str| Halt::Failed(format!("the generator cannot be given its turn: {why}"));
         let mut driver = self.driver.borrow_mut();
-        let told = driver.as_mut().map(|driver| driver.turn(turn));
-        told.unwrap_or_else(not_there)
-            .map_err(Halt::io("the generator cannot be given its turn"))
+        let input = driver.as_mut().and_then(|driver| driver.turns.as_mut());
+        let input = input.ok_or_else(|| refused("it is not driven in turns"))?;
+        let mut line = serde_json::to_vec(turn).map_err(|error| refused(&error.to_string()))?;
+        line.push(b'\n');
+        // A generator that is gone by now is seen by its exit.
+        let _ = input.write_all(&line);
+        Ok(())
     }
 
     /// Waits for the result of its turn, which lasts `length`.
     pub async fn turned(&self, length: Nanos) -> Result<Turned, Halt> {
-        let Some(mut driver) = self.driver.take() else {
-            return Err(Halt::Failed("the generator was not started".to_owned()));
-        };
+        let mut driver = self.take_driver()?;
         let timeout = Nanos(self.spec.timeout_ns) + length + SLACK;
         let late = || format!("the generator had not ended its turn after {timeout}");
-        let said = async { driver.turned().await.map_err(Halt::Failed) };
+        let said = async {
+            match driver.event().await.map_err(Halt::Failed)? {
+                GeneratorEvent::Turned(turned) => Ok(turned),
+                _ => Err(Halt::Failed(
+                    "the generator ended in the middle of its turn".to_owned(),
+                )),
+            }
+        };
         let turned = self.context.within(timeout, said, late).await;
         *self.driver.borrow_mut() = Some(driver);
         turned
@@ -184,10 +198,6 @@ impl Load {
     }
 }
 
-fn not_there() -> io::Result<()> {
-    Err(io::Error::other("it was not started"))
-}
-
 impl Service for Load {
     async fn start(&self, _: &Context) -> Result<(), Failure> {
         let begun = self.context.unless_stopping(self.begin()).await;
@@ -202,7 +212,7 @@ impl Service for Load {
 
     async fn stop(&self, _: &Context) -> Result<(), Failure> {
         if let Some(driver) = &mut *self.driver.borrow_mut() {
-            driver.no_more_turns();
+            driver.turns = None;
         }
         let child = self.child.borrow().clone();
         if let Some(child) = child {
@@ -225,13 +235,12 @@ pub struct Window {
 pub type Driven = (LoadReport, Option<Histogram>, Option<RateSearch>);
 
 /// A started generator.
-pub struct Driver {
-    /// Its process id.
-    pub pid: u32,
+struct Driver {
+    pid: u32,
     /// Its standard error.
-    pub log: Log,
+    log: Log,
     lines: Receiver<String>,
-    /// Its standard input, over which a load in turns receives them.
+    /// Its standard input, over which a load in turns receives them, until there are no more.
     turns: Option<ChildStdin>,
     kind: Kind,
 }
@@ -340,7 +349,7 @@ fn pace(arrival: &Arrival, rate_per_s: Option<f64>) -> Pace {
 
 impl Driver {
     /// Starts Prony's generator.
-    pub fn prony(order: &TrialOrder, spec: &LoadSpec, log: Log) -> io::Result<Driver> {
+    fn prony(order: &TrialOrder, spec: &LoadSpec, log: Log) -> io::Result<Driver> {
         let mut command = Command::new(&order.prony);
         command.arg(WORD).stdin(Stdio::piped());
         let (mut child, lines) = started(command, &log, &order.cores.generator)?;
@@ -360,7 +369,7 @@ impl Driver {
     }
 
     /// Starts wrk for `seconds` with the first request of the workload.
-    pub fn wrk(
+    fn wrk(
         order: &TrialOrder,
         spec: &LoadSpec,
         wrk: (&Path, &str),
@@ -400,7 +409,7 @@ impl Driver {
     }
 
     /// Waits for the window. Errors: the generator reported something else.
-    pub async fn window(&mut self, spec: &LoadSpec) -> Result<Window, String> {
+    async fn window(&mut self, spec: &LoadSpec) -> Result<Window, String> {
         if let Kind::Wrk { .. } = self.kind {
             // Wholly within the time that wrk runs for.
             let start = clock::monotonic() + WRK_CONNECTS;
@@ -426,7 +435,7 @@ impl Driver {
     }
 
     /// Waits for its result.
-    pub async fn result(&mut self, spec: &LoadSpec) -> Result<Driven, String> {
+    async fn result(&mut self, spec: &LoadSpec) -> Result<Driven, String> {
         if let Kind::Wrk { printed, version } = &mut self.kind {
             while let Some(line) = self.lines.recv().await {
                 printed.push_str(&line);
@@ -445,31 +454,6 @@ impl Driver {
             GeneratorEvent::Turned(_) => Err("the generator had a turn too many".to_owned()),
             GeneratorEvent::Connected { .. } => Err("the generator connected twice".to_owned()),
         }
-    }
-
-    /// Gives it a turn, of a load in turns.
-    pub fn turn(&mut self, turn: &Turn) -> io::Result<()> {
-        let Some(input) = &mut self.turns else {
-            return Err(io::Error::other("it is not driven in turns"));
-        };
-        let mut line = serde_json::to_vec(turn)?;
-        line.push(b'\n');
-        // A generator that is gone by now is seen by its exit.
-        let _ = input.write_all(&line);
-        Ok(())
-    }
-
-    /// Waits for the result of its turn.
-    pub async fn turned(&mut self) -> Result<Turned, String> {
-        match self.event().await? {
-            GeneratorEvent::Turned(turned) => Ok(turned),
-            _ => Err("the generator ended in the middle of its turn".to_owned()),
-        }
-    }
-
-    /// Closes its input: there are no more turns.
-    pub fn no_more_turns(&mut self) {
-        self.turns = None;
     }
 
     async fn event(&mut self) -> Result<GeneratorEvent, String> {

@@ -1,17 +1,19 @@
-//! The lifecycle of a trial that has a server: its phases, its services on one event loop of one thread on the
+//! The lifecycle of a trial: its phases, its services on one event loop of one thread on the
 //! lab's cores (the generator's where it has none of its own), started in order and stopped in reverse, and cleanup of every
 //! process that is left. One of the services samples the processes every 100 ms; those at the edges of the window are taken by
 //! what measures, on time.
 //!
-//! Not for: what is measured ([`super::server`], [`super::client`]).
+//! Not for: what is measured ([`super::server`], [`super::program`]).
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use prony_base::{Nanos, clock};
+use prony_base::{Instant, Nanos, clock};
 use prony_engine::{Config, DriverChoice, Handle, Task};
-use prony_record::{Canary, CanaryPair, Isolation, Outcome, Phase, ReadySign, SCHEMA, Trial};
+use prony_record::{
+    Canary, CanaryPair, CoreUse, Histogram, Isolation, Outcome, Phase, Trial, Work,
+};
 use prony_runtime::services::{
     Context, Definition, Failure, Filter, Options, Reason, Service, ServiceError, ServiceId,
     Services,
@@ -20,11 +22,11 @@ use rustix::process::Signal;
 
 use super::context::{Halt, TrialContext};
 use super::log::{self, Log};
-use super::process::{Children, Participant, Process, Ready, Step};
-use super::profiling::WholeRun;
-use super::start::Place;
+use super::process::{Children, Participant};
+use super::profiling::{self, WholeRun};
 use crate::network::{Network, PEER};
 use crate::sample::machine;
+use crate::sample::parse::CoreTimes;
 use crate::supervise::{Report, TrialOrder};
 use crate::{canary, launch};
 
@@ -62,15 +64,22 @@ pub fn without_loop(
     let reason = format!("the event loop of the trial cannot run: {error}");
     let phase = Phase::Prepare;
     Trial {
-        schema: SCHEMA,
-        cell: order.cell.id.clone(),
-        block: order.block,
-        position: order.position,
-        seed: order.seed,
         isolation,
         outcome: Outcome::Failed { phase, reason },
-        ..Trial::default()
+        ..order.unfinished()
     }
+}
+
+/// A trial of one kind under way.
+pub trait TrialCourse<'a> {
+    /// What the kinds have in common.
+    fn lifecycle(&mut self) -> &mut Lifecycle<'a>;
+
+    /// Carries out all phases but the last.
+    async fn carry_out(&mut self) -> Result<(), Halt>;
+
+    /// Adds to the record what only this kind has. Yields the latencies of completed requests.
+    fn finish(self, trial: &mut Trial) -> Option<Histogram>;
 }
 
 /// Starts and stops the services of a trial, and moves it from phase to phase.
@@ -86,8 +95,8 @@ pub struct Lifecycle<'a> {
     began: &'a mut dyn FnMut(Report),
     canary_before: Option<Canary>,
     counters_before: Option<BTreeMap<String, u64>>,
-    /// On whose far side the servers are.
-    network: Rc<Network>,
+    /// On whose far side the servers are, or a client's peer.
+    pub network: Rc<Network>,
     /// Number of services added in start order.
     steps: Cell<i64>,
     /// The service that the next one requires.
@@ -103,6 +112,7 @@ impl<'a> Lifecycle<'a> {
     pub fn new(
         context: Rc<TrialContext>,
         handle: &Handle,
+        network: Network,
         began: &'a mut dyn FnMut(Report),
     ) -> Lifecycle<'a> {
         Lifecycle {
@@ -113,26 +123,20 @@ impl<'a> Lifecycle<'a> {
             began,
             canary_before: None,
             counters_before: None,
-            network: Rc::new(Network::loopback()),
+            network: Rc::new(network),
             steps: Cell::new(0),
             last: Cell::new(None),
         }
     }
 
-    /// The same for servers on the far side of `network`.
-    #[must_use]
-    pub fn with_servers_on(mut self, network: Rc<Network>) -> Self {
-        self.network = network;
-        self
-    }
-
-    /// The network counters of both sides, added up: over loopback, where both are on one, the kernel does that.
+    /// The network counters of both sides, those of servers added up: over loopback, where both are on one, the kernel does
+    /// that.
     fn counters(&self) -> BTreeMap<String, u64> {
         let mut counters = machine::network_counters();
+        let is_server = self.context.order.workload.work() == Work::Server;
         for (name, value) in self.network.peer_counters() {
-            if let Some(name) = name.strip_prefix(PEER) {
-                *counters.entry(name.to_owned()).or_default() += value;
-            }
+            let own = name.strip_prefix(PEER).filter(|_| is_server);
+            *counters.entry(own.unwrap_or(&name).to_owned()).or_default() += value;
         }
         counters
     }
@@ -152,7 +156,9 @@ impl<'a> Lifecycle<'a> {
         }
         context.trial.borrow_mut().isolation.pinned = !order.cores.subject.is_empty();
         self.canary_before = Some(canary::run(&order.cores.subject));
-        self.counters_before = Some(self.counters());
+        if !matches!(order.workload.work(), Work::Program(_)) {
+            self.counters_before = Some(self.counters());
+        }
         Ok(())
     }
 
@@ -189,55 +195,71 @@ impl<'a> Lifecycle<'a> {
             .provides::<Rc<Children>>(|children| children)
             .stop_timeout(STUCK);
         self.up(children).await?;
-        let (context, watched) = (self.context.clone(), self.watched.clone());
-        let made =
-            move |children: Rc<Children>| Sampling::new(context.clone(), children, watched.clone());
-        let sampling =
-            Definition::construct("sampling", made).provides::<Rc<Sampling>>(|sampling| sampling);
+        let sampling = self
+            .sampling(true)
+            .requires::<Rc<Children>>(|_, _, _| {}, |_, _| {});
         self.up(sampling).await.map(drop)
+    }
+
+    /// Starts the service that bounds logs and drains a profile, and leaves the processes alone.
+    pub async fn watch_files(&self) -> Result<(), Halt> {
+        self.up(self.sampling(false)).await.map(drop)
+    }
+
+    fn sampling(&self, processes: bool) -> Definition<Sampling> {
+        let sampling = Sampling {
+            context: self.context.clone(),
+            children: self.children.clone(),
+            watched: self.watched.clone(),
+            processes,
+            task: RefCell::default(),
+        };
+        Definition::shared("sampling", Rc::new(sampling))
+            .provides::<Rc<Sampling>>(|sampling| sampling)
+    }
+
+    /// Reads the clocks of processes and cores at the start of a window, of which `samples` were taken before.
+    pub fn open_window(&self, samples: u32) -> OpenWindow {
+        let (start, own) = (clock::monotonic(), clock::process_cpu());
+        self.context.sampler.borrow_mut().begin();
+        self.context.begin_profile();
+        self.watched.in_window.set(Some(samples));
+        OpenWindow {
+            start,
+            own,
+            cores: machine::core_times(),
+        }
+    }
+
+    /// Reads them at its end, and adds what was used in it to the record. Yields the time of the reading, and the CPU time that
+    /// this process used meanwhile.
+    pub fn close_window(&self, window: OpenWindow) -> (Instant, Nanos) {
+        self.watched.in_window.set(None);
+        let end = clock::monotonic();
+        self.context.sampler.borrow_mut().end();
+        self.context.end_profile();
+        self.children.collect();
+        let after = machine::core_times();
+        let used = machine::core_use(&window.cores, &after, &self.context.order.cores);
+        let mut trial = self.context.trial.borrow_mut();
+        add_up(&mut trial.cores, used);
+        trial.sampled_ns += end.since(window.start).0;
+        (
+            end,
+            Nanos(clock::process_cpu().0.saturating_sub(window.own.0)),
+        )
     }
 
     /// Starts a server, which will be stopped before everything started so far.
     pub async fn start(&self, participant: &Rc<Participant>) -> Result<ServiceId, Halt> {
         self.watched.logs.borrow_mut().push(participant.log.clone());
-        let process = Process::new(
-            self.context.clone(),
-            participant.clone(),
-            self.children.clone(),
-        );
-        let definition = Definition::shared(participant.title.clone(), Rc::new(process))
-            .requires::<Rc<Children>>(|_, _, _| {}, |_, _| {})
-            .requires::<Rc<Sampling>>(|_, _, _| {}, |_, _| {})
-            .provides::<Rc<dyn Step>>(|process| process)
-            .stop_timeout(participant.stop_signal.timeout + STUCK);
-        self.step(definition).await
-    }
-
-    /// Waits until the started server is ready.
-    pub async fn wait_ready(
-        &self,
-        participant: &Rc<Participant>,
-        sign: &ReadySign,
-        place: &Place,
-    ) -> Result<(), Halt> {
-        let (context, children) = (self.context.clone(), self.children.clone());
-        let ready = Ready::new(
-            context,
-            participant.clone(),
-            children,
-            sign.clone(),
-            place.clone(),
-        );
-        let definition = Definition::shared(format!("{} ready", participant.title), Rc::new(ready))
-            .provides::<Rc<dyn Step>>(|ready| ready)
-            .start_timeout(Nanos(sign.timeout_ns) + STUCK);
-        self.step(definition).await.map(drop)
-    }
-
-    /// Starts the next service in order.
-    async fn step<S: Service>(&self, definition: Definition<S>) -> Result<ServiceId, Halt> {
         let number = self.steps.get() + 1;
         self.steps.set(number);
+        let definition = Definition::shared(participant.title.clone(), participant.clone())
+            .requires::<Rc<Children>>(|_, _, _| {}, |_, _| {})
+            .requires::<Rc<Sampling>>(|_, _, _| {}, |_, _| {})
+            .provides::<Rc<Participant>>(|participant| participant)
+            .stop_timeout(participant.stop_signal.timeout + STUCK);
         let definition = self.after_last(definition).property(STEP, number);
         let id = self.up(definition).await?;
         self.last.set(Some(number));
@@ -249,8 +271,8 @@ impl<'a> Lifecycle<'a> {
         match self.last.get() {
             None => definition,
             Some(last) => definition
-                .requires::<Rc<dyn Step>>(|_, _, _| {}, |_, _| {})
-                .filter::<Rc<dyn Step>>(Filter::equal(STEP, last)),
+                .requires::<Rc<Participant>>(|_, _, _| {}, |_, _| {})
+                .filter::<Rc<Participant>>(Filter::equal(STEP, last)),
         }
     }
 
@@ -289,13 +311,10 @@ impl<'a> Lifecycle<'a> {
 
     /// Runs the canary again, where a window was measured: nothing else depends on the machine's speed.
     fn canary_after(&mut self) {
-        let measured = {
-            let trial = self.context.trial.borrow();
-            trial.load.is_some() || trial.program.is_some()
-        };
-        if let (Some(before), true) = (self.canary_before, measured) {
+        let mut trial = self.context.trial.borrow_mut();
+        if let (Some(before), true) = (self.canary_before, trial.window_ns > 0) {
             let after = canary::run(&self.context.order.cores.subject);
-            self.context.trial.borrow_mut().canary = Some(CanaryPair { before, after });
+            trial.canary = Some(CanaryPair { before, after });
         }
     }
 
@@ -360,13 +379,8 @@ impl<'a> Lifecycle<'a> {
 /// The descendants of this process except `kept` and their descendants.
 fn left(kept: &[u32]) -> Vec<u32> {
     let mut left = launch::descendants(std::process::id());
-    if !kept.is_empty() {
-        let theirs: Vec<u32> = kept
-            .iter()
-            .flat_map(|&pid| launch::descendants(pid))
-            .collect();
-        left.retain(|pid| !kept.contains(pid) && !theirs.contains(pid));
-    }
+    let kept: Vec<u32> = kept.iter().copied().flat_map(launch::family).collect();
+    left.retain(|pid| !kept.contains(pid));
     left
 }
 
@@ -380,6 +394,43 @@ pub fn close(log: log::Log, who: &str, trial: &mut Trial) {
         trial.notes.push(cut);
     }
     log.close();
+}
+
+/// The clocks at the start of a window.
+pub struct OpenWindow {
+    /// When they were read.
+    pub start: Instant,
+    /// CPU time of this process.
+    own: Nanos,
+    cores: BTreeMap<u32, CoreTimes>,
+}
+
+/// Adds the use of each core in another window.
+fn add_up(all: &mut Vec<CoreUse>, more: Vec<CoreUse>) {
+    for one in more {
+        match all.iter_mut().find(|sum| sum.core == one.core) {
+            None => all.push(one),
+            Some(sum) => {
+                sum.busy_ns += one.busy_ns;
+                sum.steal_ns += one.steal_ns;
+                let both = sum.ksoftirqd_ns.zip(one.ksoftirqd_ns);
+                sum.ksoftirqd_ns = both.map(|(a, b)| a + b);
+            }
+        }
+    }
+}
+
+/// Puts the processes that were followed into the record; `of` says in a note of whom those are that were too many.
+pub fn keep_processes(context: &TrialContext, of: &str, trial: &mut Trial) {
+    let sampler = context.sampler.take();
+    if sampler.is_full() {
+        let full = format!("not all processes and threads{of} were followed: there were too many");
+        trial.notes.push(full);
+    }
+    if let Some(profiler) = context.profiler.take() {
+        profiling::keep(profiler, &sampler, context, trial);
+    }
+    trial.processes = sampler.records();
 }
 
 /// What is sampled beside the processes.
@@ -398,35 +449,21 @@ pub struct Sampling {
     context: Rc<TrialContext>,
     children: Rc<Children>,
     watched: Rc<Watched>,
+    /// Whether it looks at the processes.
+    processes: bool,
     task: RefCell<Option<Task<()>>>,
-}
-
-impl Sampling {
-    /// A service that samples the processes of `children`.
-    pub fn new(
-        context: Rc<TrialContext>,
-        children: Rc<Children>,
-        watched: Rc<Watched>,
-    ) -> Sampling {
-        Sampling {
-            context,
-            children,
-            watched,
-            task: RefCell::default(),
-        }
-    }
 }
 
 impl Service for Sampling {
     async fn start(&self, _: &Context) -> Result<(), Failure> {
         let (context, children) = (self.context.clone(), self.children.clone());
-        let watched = self.watched.clone();
+        let (watched, processes) = (self.watched.clone(), self.processes);
         let looking = self.context.handle.spawn(async move {
             loop {
                 context.handle.sleep(LOOK).await;
                 context.awake.wait().await;
                 children.collect();
-                look(&context, &watched);
+                look(&context, &watched, processes);
             }
         });
         *self.task.borrow_mut() = Some(looking);
@@ -440,9 +477,11 @@ impl Service for Sampling {
     }
 }
 
-fn look(context: &TrialContext, watched: &Watched) {
+fn look(context: &TrialContext, watched: &Watched, processes: bool) {
     let mut sampler = context.sampler.borrow_mut();
-    sampler.look();
+    if processes {
+        sampler.look();
+    }
     if let Some(looks) = watched.in_window.get() {
         if looks % MEMORY_ONE_IN == 0 {
             sampler.note_memory();
@@ -459,5 +498,27 @@ fn look(context: &TrialContext, watched: &Watched) {
         if let Some(log) = &mut *log.borrow_mut() {
             log.bound();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_core_did_in_each_window_is_added_up() {
+        let did = |core, busy_ns, ksoftirqd_ns| CoreUse {
+            core,
+            busy_ns,
+            steal_ns: busy_ns / 10,
+            ksoftirqd_ns,
+            ..CoreUse::default()
+        };
+        let mut all = Vec::new();
+        add_up(&mut all, vec![did(0, 10, Some(1)), did(1, 20, None)]);
+        add_up(&mut all, vec![did(1, 30, None), did(0, 5, Some(2))]);
+        let of = |core: &CoreUse| (core.core, core.busy_ns, core.steal_ns, core.ksoftirqd_ns);
+        let sums: Vec<_> = all.iter().map(of).collect();
+        assert_eq!(sums, [(0, 15, 1, Some(3)), (1, 50, 5, None)]);
     }
 }

@@ -59,20 +59,16 @@ impl Log {
         self.cut
     }
 
-    fn end_of_file(&self) -> String {
-        end_of(&self.path)
-    }
-
     /// Whether a whole line that holds `text` has been printed (of the last 64 KiB).
     pub fn has_line(&self, text: &str) -> bool {
-        let printed = self.end_of_file();
+        let printed = end_of(&self.path);
         let whole = printed.rfind('\n').map_or("", |end| &printed[..end]);
         whole.lines().any(|line| line.contains(text))
     }
 
     /// The last lines, at most 20.
     pub fn tail(&self) -> Vec<String> {
-        tail(&self.end_of_file())
+        tail_of(&self.path)
     }
 
     /// Removes the file when nothing was printed.
@@ -104,6 +100,14 @@ fn end_of(path: &Path) -> String {
 /// The last lines of a file, at most 20.
 pub fn tail_of(path: &Path) -> Vec<String> {
     tail(&end_of(path))
+}
+
+/// `reason` with the last of these lines that is not empty.
+pub fn with_last_line(tail: &[String], reason: String) -> String {
+    match tail.iter().rfind(|line| !line.trim().is_empty()) {
+        Some(line) => format!("{reason}; its last line: {}", line.trim()),
+        None => format!("{reason}; it printed nothing"),
+    }
 }
 
 fn tail(text: &str) -> Vec<String> {

@@ -2,20 +2,19 @@
 //! measure, drain, stop. Whatever happens, the outcome is a [`Trial`], with
 //! everything that was measured until then.
 //!
-//! There are three kinds: of a server, whose processes are services that start and stop in
-//! the order of their dependencies (`server`), of a program that runs to its end
-//! (`program`), and of a client, which is such a program beside a server as its peer
-//! (`client`). One thread does all of it, on the generator's cores.
+//! All kinds take one course, whose processes are services that start and stop in the order of their dependencies
+//! (`lifecycle`): a server under load (`server`), a program that runs to its end, and a client, which is such a program
+//! (`program`) beside a server as its peer (`peer`). One thread does all of it, on the generator's cores.
 //!
 //! Not for: namespaces ([`crate::supervise`]) or what trials there are ([`crate::run`]).
 
-mod client;
 mod context;
 mod counter;
 mod generator;
 mod lifecycle;
 mod log;
 mod participants;
+mod peer;
 mod process;
 mod profiling;
 mod program;
@@ -27,6 +26,10 @@ mod wrk;
 
 use prony_record::{Histogram, Isolation, Trial, Work};
 
+use self::context::TrialContext;
+use self::lifecycle::{Lifecycle, TrialCourse};
+use self::program::ProgramTrial;
+use self::server::ServerTrial;
 use crate::network::Network;
 use crate::supervise::{Interrupt, Report, TrialOrder, Turns};
 
@@ -42,15 +45,27 @@ pub fn run(
     (interrupt, turns): (&Interrupt, Turns),
     began: &mut dyn FnMut(Report),
 ) -> (Trial, Option<Histogram>) {
-    match order.workload.work() {
-        Work::Client(asked) => {
-            let trial = client::run(order, asked, network, isolation, interrupt, began);
-            (trial, None)
-        }
-        Work::Program(asked) => (
-            program::run(order, asked, isolation, interrupt, began),
-            None,
-        ),
-        Work::Server => server::run(order, network, isolation, (interrupt, turns), began),
+    let work = order.workload.work();
+    let mut own = order.clone();
+    if let Work::Program(_) = work {
+        own.cores = program::split(&order.cores, program::threads(order, work));
     }
+    let ran = prony_engine::run(&lifecycle::config(), |handle| async move {
+        let context = TrialContext::new(own, isolation, interrupt, handle.clone());
+        let lifecycle = Lifecycle::new(context, &handle, network, began);
+        match work {
+            Work::Server => follow(ServerTrial::new(lifecycle, turns)).await,
+            Work::Program(_) | Work::Client(_) => follow(ProgramTrial::new(lifecycle, work)).await,
+        }
+    });
+    ran.unwrap_or_else(|error| (lifecycle::without_loop(order, isolation, &error), None))
+}
+
+async fn follow<'a>(mut course: impl TrialCourse<'a>) -> (Trial, Option<Histogram>) {
+    let end = course.carry_out().await;
+    let failed_in = course.lifecycle().context.phase();
+    course.lifecycle().stop().await;
+    let mut trial = course.lifecycle().finish(end, failed_in);
+    let histogram = course.finish(&mut trial);
+    (trial, histogram)
 }

@@ -3,24 +3,22 @@
 //! instances can be stopped and restarted.
 //!
 //! ```text
-//! backing <- ready <- .. <- instances <- ready <- front <- ready        (an arrow: is required by)
+//! backing <- .. <- instances <- front        (an arrow: is required by, once it is ready)
 //! ```
 //!
 //! Not for: starting one process ([`super::process`]), or the load ([`super::server`]).
 
-use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use prony_base::Nanos;
-use prony_record::{Output, PlannedSubject, Role, Source, StopRule};
+use prony_record::{PlannedSubject, Role, Source};
 use prony_runtime::services::ServiceId;
 use rustix::process::Signal;
 
-use super::context::{First, Halt, TrialContext, first};
+use super::context::{Halt, TrialContext};
 use super::lifecycle::{Lifecycle, Mark};
-use super::process::{Participant, StopSignal, any_ended};
-use super::start::{self, Place, Places, Resolved};
-use crate::launch;
+use super::process::{Children, Participant, while_alive};
+use super::start::{self, Place, Places};
+use crate::launch::{self, Resolved};
 use crate::network::Network;
 
 /// An instance of the subject that was started.
@@ -32,6 +30,7 @@ struct Instance {
 /// The servers of a trial.
 pub struct Participants {
     context: Rc<TrialContext>,
+    children: Rc<Children>,
     /// On whose far side they all are.
     network: Rc<Network>,
     /// Those that must stay alive, in start order.
@@ -45,20 +44,16 @@ pub struct Participants {
 
 impl Participants {
     /// No servers yet.
-    pub fn new(context: Rc<TrialContext>, network: Rc<Network>) -> Participants {
+    pub fn new(lifecycle: &Lifecycle<'_>) -> Participants {
         Participants {
-            context,
-            network,
+            context: lifecycle.context.clone(),
+            children: lifecycle.children.clone(),
+            network: lifecycle.network.clone(),
             living: Vec::new(),
             instances: Vec::new(),
             all: Vec::new(),
             before_instances: None,
         }
-    }
-
-    /// The network between the generator and them.
-    pub fn network(&self) -> &Network {
-        &self.network
     }
 
     /// Starts the backing services, each once the one before is ready, then the instances.
@@ -71,10 +66,7 @@ impl Participants {
             std::fs::create_dir_all(&work)
                 .map_err(Halt::io("a backing's folder cannot be made"))?;
             let resolved = start::resolve_backing(order, backing, place, &work);
-            let participant =
-                self.participant(Role::Backing, backing, resolved, format!("-{name}"));
-            self.bring_up(lifecycle, participant.clone()).await?;
-            self.wait_ready(lifecycle, &participant, backing, place)
+            self.bring_up_ready(lifecycle, (Role::Backing, backing), (resolved, name), place)
                 .await?;
         }
         self.before_instances = Some(lifecycle.mark());
@@ -86,7 +78,7 @@ impl Participants {
 
     /// Waits until all instances are ready, then starts the front and waits for it.
     pub async fn ready(&mut self, lifecycle: &Lifecycle<'_>, places: &Places) -> Result<(), Halt> {
-        self.instances_ready(lifecycle, places).await?;
+        self.instances_ready(places).await?;
         let order = self.context.clone();
         let order = &order.order;
         let (Some(front), Some(place)) = (&order.front, &places.front) else {
@@ -97,9 +89,22 @@ impl Participants {
         let work = order.work_dir.join(&name);
         std::fs::create_dir_all(&work).map_err(Halt::io("the front's folder cannot be made"))?;
         let resolved = start::resolve_front(order, front, places, (place, &work));
-        let participant = self.participant(Role::Front, front, resolved, format!("-{name}"));
+        self.bring_up_ready(lifecycle, (Role::Front, front), (resolved, name), place)
+            .await
+    }
+
+    /// Starts a server beside the subject and waits until it is ready.
+    async fn bring_up_ready(
+        &mut self,
+        lifecycle: &Lifecycle<'_>,
+        (role, server): (Role, &PlannedSubject),
+        (resolved, name): (Resolved, String),
+        place: &Place,
+    ) -> Result<(), Halt> {
+        let participant = self.participant(role, server, resolved, format!("-{name}"));
+        let participant = Rc::new(participant);
         self.bring_up(lifecycle, participant.clone()).await?;
-        self.wait_ready(lifecycle, &participant, front, place).await
+        self.wait_ready(&participant, server, place).await
     }
 
     fn is_url(&self) -> bool {
@@ -123,12 +128,11 @@ impl Participants {
             let resolved = start::resolve(order, places, number, place);
             let mut participant =
                 self.participant(Role::Subject, &order.subject, resolved, log_name);
-            if let Some(participant) = Rc::get_mut(&mut participant) {
-                participant.output = order.cell.around.output;
-                if start::instances(order) > 1 {
-                    participant.title = format!("subject's instance {number}");
-                }
+            participant.output = order.cell.around.output;
+            if start::instances(order) > 1 {
+                participant.title = format!("subject's instance {number}");
             }
+            let participant = Rc::new(participant);
             let service = self.bring_up(lifecycle, participant.clone()).await?;
             self.instances.push(Instance {
                 participant,
@@ -138,14 +142,10 @@ impl Participants {
         Ok(())
     }
 
-    async fn instances_ready(
-        &self,
-        lifecycle: &Lifecycle<'_>,
-        places: &Places,
-    ) -> Result<(), Halt> {
+    async fn instances_ready(&self, places: &Places) -> Result<(), Halt> {
         for (instance, place) in self.instances.iter().zip(&places.instances) {
             let subject = &self.context.order.subject;
-            self.wait_ready(lifecycle, &instance.participant, subject, place)
+            self.wait_ready(&instance.participant, subject, place)
                 .await?;
         }
         Ok(())
@@ -158,26 +158,20 @@ impl Participants {
         server: &PlannedSubject,
         resolved: Resolved,
         log_name: String,
-    ) -> Rc<Participant> {
+    ) -> Participant {
         let title = match role {
             Role::Backing => format!("backing {}", server.id),
             Role::Front => format!("front {}", server.id),
             _ => "subject".to_owned(),
         };
-        Rc::new(Participant {
-            role,
-            title,
-            resolved,
-            cores: self.context.order.cores.subject.clone(),
-            stop_signal: stop_signal(&server.stop),
+        Participant::new(
+            self.children.clone(),
+            (role, title),
+            (resolved, &server.stop),
+            &self.context.order.cores.subject,
             log_name,
-            output: Output::File,
-            reader: RefCell::default(),
-            network: self.network.clone(),
-            log: Rc::default(),
-            child: RefCell::default(),
-            started: Cell::default(),
-        })
+            self.network.clone(),
+        )
     }
 
     async fn bring_up(
@@ -197,19 +191,16 @@ impl Participants {
     /// Waits until one is ready; fails if another one ends meanwhile.
     async fn wait_ready(
         &self,
-        lifecycle: &Lifecycle<'_>,
         participant: &Rc<Participant>,
         server: &PlannedSubject,
         place: &Place,
     ) -> Result<(), Halt> {
         let before = format!("the {} was ready", participant.title);
-        let waiting = lifecycle.wait_ready(participant, &server.ready, place);
-        let others = self
-            .living
-            .iter()
-            .filter(|other| !Rc::ptr_eq(other, participant));
-        let others: Vec<Rc<Participant>> = others.cloned().collect();
-        while_alive(&others, &before, waiting).await?
+        let waiting = participant.ready(&server.ready, place);
+        let waiting = self.context.unless_interrupted(waiting);
+        let others = self.living.iter();
+        let others = others.filter(|other| !Rc::ptr_eq(other, participant));
+        while_alive(others.map(Rc::as_ref), &before, waiting).await??
     }
 
     /// Awaits `work`; fails if a server ends before it is done.
@@ -218,7 +209,7 @@ impl Participants {
         before: &str,
         work: impl Future<Output = T>,
     ) -> Result<T, Halt> {
-        while_alive(&self.living, before, work).await
+        while_alive(self.living.iter().map(Rc::as_ref), before, work).await
     }
 
     /// Checks that all are alive. Errors: which one ended before `before`.
@@ -228,30 +219,26 @@ impl Participants {
             .try_for_each(|participant| participant.lives(before))
     }
 
+    fn expect_ends(&mut self) {
+        self.children.expect_ends();
+        self.living.retain(|server| server.role == Role::Backing);
+    }
+
     /// Kills the instances and their descendants without waiting for them to end.
-    pub fn kill(&mut self, lifecycle: &Lifecycle<'_>) {
-        lifecycle.children.expect_ends();
-        self.living
-            .retain(|participant| participant.role == Role::Backing);
-        let own: Vec<u32> = self
-            .instances
-            .iter()
-            .filter_map(|one| one.participant.pid())
-            .collect();
-        let theirs: Vec<u32> = own
-            .iter()
-            .flat_map(|&pid| launch::descendants(pid))
-            .collect();
-        for pid in own.into_iter().chain(theirs) {
+    pub fn kill(&mut self) {
+        self.expect_ends();
+        let own = self.instances.iter();
+        let own = own.filter_map(|one| one.participant.pid());
+        // All are known before the first of them ends.
+        let all: Vec<u32> = own.flat_map(launch::family).collect();
+        for pid in all {
             launch::signal(pid, Signal::KILL);
         }
     }
 
     /// Stops the instances by their stop rule, after whatever requires them.
     pub async fn stop(&mut self, lifecycle: &Lifecycle<'_>) -> Result<(), Halt> {
-        lifecycle.children.expect_ends();
-        self.living
-            .retain(|participant| participant.role == Role::Backing);
+        self.expect_ends();
         let Some(first) = self.instances.first() else {
             return Ok(());
         };
@@ -277,40 +264,12 @@ impl Participants {
             lifecycle.follow(mark);
         }
         self.start_instances(lifecycle, places, "-anew").await?;
-        self.instances_ready(lifecycle, places).await
+        self.instances_ready(places).await
     }
 
     /// Every server that was started, in order.
     pub fn all(&self) -> &[Rc<Participant>] {
         &self.all
-    }
-}
-
-async fn while_alive<T>(
-    participants: &[Rc<Participant>],
-    before: &str,
-    work: impl Future<Output = T>,
-) -> Result<T, Halt> {
-    let children: Vec<_> = participants
-        .iter()
-        .flat_map(|participant| participant.children())
-        .collect();
-    match first(any_ended(&children), work).await {
-        First::Other(done) => Ok(done),
-        First::One(()) => {
-            participants
-                .iter()
-                .try_for_each(|participant| participant.lives(before))?;
-            Err(Halt::Failed(format!("a process ended before {before}")))
-        }
-    }
-}
-
-/// The stop signal of a server and its time-out.
-pub fn stop_signal(rule: &StopRule) -> StopSignal {
-    StopSignal {
-        signal: launch::signal_named(&rule.signal).unwrap_or(Signal::TERM),
-        timeout: Nanos(rule.timeout_ns),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The processes of a trial as services: one that tracks all that were started, notices at once when one ends, reaps
 //! orphans, and stops processes by signal and time-out; and for each server one whose start is the start of its process
-//! and whose stop is its end, and one that runs once the process is ready, by the sign that it declares.
+//! and whose stop is its end. A server that was started is waited for until it is ready, by the sign that it declares.
 //!
 //! What logging costs is measured with what it takes: a pipe and a terminal have a real
 //! reader, the same for both, a process on the subject's cores whose time is part of the
@@ -15,7 +15,6 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::task::Poll;
@@ -23,7 +22,7 @@ use std::time::Duration;
 
 use prony_base::{Instant, Nanos, clock};
 use prony_engine::Task;
-use prony_record::{Exit, Output, Phase, ReadySign, Role};
+use prony_record::{Exit, Output, Phase, ReadySign, Role, StopRule};
 use prony_runtime::coroutines::ManualEvent;
 use prony_runtime::services::{Context, Failure, Service};
 use rustix::fs::{Mode, OFlags};
@@ -33,10 +32,11 @@ use rustix::termios::Winsize;
 use rustix::thread::CapabilitySet;
 
 use super::context::{First, Halt, POLL_MAX, TrialContext, first, in_words};
-use super::log::Log;
-use super::start::{Place, Resolved};
+use super::log::{Log, with_last_line};
+use super::start::Place;
+use crate::launch::{self, Resolved};
 use crate::network::Network;
-use crate::{launch, verify};
+use crate::verify;
 
 /// How long a killed process may take to end.
 const KILL_TIMEOUT: Nanos = Nanos::from_secs(5);
@@ -74,6 +74,16 @@ pub struct StopSignal {
     pub signal: Signal,
     /// After this it is killed.
     pub timeout: Nanos,
+}
+
+impl StopSignal {
+    /// That of a rule.
+    pub fn of(rule: &StopRule) -> StopSignal {
+        StopSignal {
+            signal: launch::signal_named(&rule.signal).unwrap_or(Signal::TERM),
+            timeout: Nanos(rule.timeout_ns),
+        }
+    }
 }
 
 /// A process that the trial started.
@@ -217,6 +227,7 @@ impl Service for Children {
 
 /// A server of a trial: how it is started, its process and its log. Outlives its services.
 pub struct Participant {
+    children: Rc<Children>,
     /// Its role in the trial.
     pub role: Role,
     /// Its name in messages, after `the`: `subject`, `backing backing/redis`.
@@ -244,22 +255,37 @@ pub struct Participant {
 }
 
 impl Participant {
-    /// `reason` with the last line that it printed.
-    pub fn with_last_line(&self, reason: String) -> String {
-        let tail = self.tail();
-        match tail.iter().rfind(|line| !line.trim().is_empty()) {
-            Some(line) => format!("{reason}; its last line: {}", line.trim()),
-            None => format!("{reason}; it printed nothing"),
+    /// One that has not been started, of `role` and `title`, on the far side of `network`; its output goes to its log.
+    pub fn new(
+        children: Rc<Children>,
+        (role, title): (Role, String),
+        (resolved, stop): (Resolved, &StopRule),
+        cores: &[u32],
+        log_name: String,
+        network: Rc<Network>,
+    ) -> Participant {
+        Participant {
+            children,
+            role,
+            title,
+            resolved,
+            cores: cores.to_vec(),
+            stop_signal: StopSignal::of(stop),
+            log_name,
+            output: Output::File,
+            reader: RefCell::default(),
+            network,
+            log: Rc::default(),
+            child: RefCell::default(),
+            started: Cell::default(),
         }
     }
 
-    /// The last lines that it printed.
-    pub fn tail(&self) -> Vec<String> {
-        self.log
-            .borrow()
-            .as_ref()
-            .map(Log::tail)
-            .unwrap_or_default()
+    /// `reason` with the last line that it printed.
+    pub fn with_last_line(&self, reason: String) -> String {
+        let log = self.log.borrow();
+        let tail = log.as_ref().map(Log::tail).unwrap_or_default();
+        with_last_line(&tail, reason)
     }
 
     /// Checks that it and its reader are alive. Errors: which one ended before `before`, and how.
@@ -286,17 +312,11 @@ impl Participant {
         before: &str,
         work: impl Future<Output = T>,
     ) -> Result<T, Halt> {
-        match first(any_ended(&self.children()), work).await {
-            First::One(()) => match self.lives(before) {
-                Err(ended) => Err(ended),
-                Ok(()) => Err(Halt::Failed(format!("the {} is gone", self.title))),
-            },
-            First::Other(done) => Ok(done),
-        }
+        while_alive(std::iter::once(self), before, work).await
     }
 
     /// Its process and its reader's, where they were started.
-    pub fn children(&self) -> Vec<Rc<Child>> {
+    pub fn processes(&self) -> Vec<Rc<Child>> {
         let own = self.child.borrow().clone();
         own.into_iter()
             .chain(self.reader.borrow().child())
@@ -309,36 +329,110 @@ impl Participant {
     }
 
     fn command(&self, log: &Log, output: Stdio) -> Result<(String, Command), Halt> {
-        let Some((program, arguments)) = self.resolved.command.split_first() else {
+        let Some(program) = self.resolved.command.first() else {
             let reason = format!("the {} has no command to start it", self.title);
             return Err(Halt::Failed(reason));
         };
-        let mut command = Command::new(program);
-        command
-            .args(arguments)
-            .envs(&self.resolved.env)
-            .stdin(Stdio::null());
-        let (root, dir) = (
-            Path::new(&self.resolved.root),
-            Path::new(&self.resolved.dir),
-        );
-        let root = launch::root_of(root);
-        let placed = launch::place(&mut command, root, dir);
-        placed.map_err(Halt::io("its folder cannot be entered"))?;
         let errors = log.writer().map_err(Halt::io("a log cannot be shared"))?;
-        command.stdout(output).stderr(errors);
+        let command = self.resolved.command(output, errors);
+        let mut command = command.map_err(Halt::io("its folder cannot be entered"))?;
         if self.output == Output::Terminal && !self.resolved.env.contains_key("TERM") {
             // The type of this terminal, not of the user's.
             command.env("TERM", TERMINAL_KIND);
         }
-        let kept = launch::capabilities_named(&self.resolved.capabilities);
-        launch::without_capabilities(&mut command, kept, root.is_some());
         Ok((program.clone(), command))
+    }
+
+    fn spawn(&self) -> Result<(), Halt> {
+        let log = self.children.context.log(&self.log_name)?;
+        let reader = Reader::start(self, &log);
+        let (output, reader) = reader.map_err(Halt::io("its output has nowhere to go"))?;
+        *self.reader.borrow_mut() = reader;
+        let (program, mut command) = self.command(&log, output)?;
+        let cores = self.cores.clone();
+        self.started.set(Some(clock::monotonic()));
+        let start = move || launch::on_cores(&cores, || launch::start(&mut command));
+        let child = (self.network.on_peers_side(start))
+            .map_err(Halt::io("its network cannot be entered"))?
+            .map_err(Halt::io("its cores cannot be had"))?
+            .map_err(|error| Halt::Failed(format!("`{program}` cannot be started: {error}")))?;
+        *self.log.borrow_mut() = Some(log);
+        let followed = (self.children).follow(child.id(), self.role, self.stop_signal);
+        *self.child.borrow_mut() = Some(followed);
+        Ok(())
+    }
+
+    /// Waits until it gives the sign that it is ready. Errors: it does not in time, or ends before.
+    pub async fn ready(&self, sign: &ReadySign, place: &Place) -> Result<(), Halt> {
+        let timeout = Nanos(sign.timeout_ns);
+        let began = clock::monotonic();
+        let deadline = began + timeout;
+        while !self.is_ready(sign, place)? {
+            let now = clock::monotonic();
+            if now > deadline {
+                let missed = sign_in_words(sign);
+                let who = match self.role {
+                    Role::Backing | Role::Front => format!("the {} was ", self.title),
+                    _ => String::new(),
+                };
+                let reason = format!("{who}not ready after {timeout}: waited for {missed}");
+                return Err(Halt::Failed(self.with_last_line(reason)));
+            }
+            let pause = Nanos(now.since(began).0 / PROBES).clamp(PAUSE_MIN, POLL_MAX);
+            let pausing = self.children.context.handle.sleep(pause);
+            self.while_alive("it was ready", pausing).await?;
+        }
+        self.note_time();
+        // Another process may have answered on the same port.
+        self.children.collect();
+        self.lives("it was ready")
+    }
+
+    /// Records how long the subject took, its slowest instance.
+    fn note_time(&self) {
+        if let (Role::Subject, Some(started)) = (self.role, self.started.get()) {
+            let took = clock::monotonic().since(started).0;
+            let recorded = &mut self.children.context.trial.borrow_mut().ready_ns;
+            *recorded = (*recorded).max(Some(took));
+        }
+    }
+
+    /// Probes once for the ready sign. Errors: the sign is unknown.
+    fn is_ready(&self, sign: &ReadySign, place: &Place) -> Result<bool, Halt> {
+        let log = self.log.borrow();
+        let Some(log) = &*log else { return Ok(false) };
+        match sign.sign.as_str() {
+            "port" => Ok(TcpStream::connect_timeout(&place.address, ATTEMPT_TIMEOUT).is_ok()),
+            "line" => Ok(log.has_line(&sign.text)),
+            "http" => Ok(verify::answers_ok(
+                &place.destination(),
+                &sign.text,
+                ATTEMPT_TIMEOUT,
+            )),
+            other => Err(Halt::Failed(format!("`{other}` is no sign of readiness"))),
+        }
+    }
+}
+
+/// Awaits `work`; fails if one of `servers` ends before it is done.
+pub async fn while_alive<'a, T>(
+    mut servers: impl Iterator<Item = &'a Participant> + Clone,
+    before: &str,
+    work: impl Future<Output = T>,
+) -> Result<T, Halt> {
+    let processes = servers.clone().flat_map(|one| one.processes());
+    let processes: Vec<_> = processes.collect();
+    match first(any_ended(&processes), work).await {
+        First::Other(done) => Ok(done),
+        First::One(()) => {
+            servers.try_for_each(|one| one.lives(before))?;
+            Err(Halt::Failed(format!("a process ended before {before}")))
+        }
     }
 }
 
 /// Waits until one of `children` has ended; forever where there are none.
-pub async fn any_ended(children: &[Rc<Child>]) {
+async fn any_ended(children: &[Rc<Child>]) {
     let mut ends: Vec<_> = children
         .iter()
         .map(|child| Box::pin(child.ended()))
@@ -354,166 +448,18 @@ pub async fn any_ended(children: &[Rc<Child>]) {
     .await;
 }
 
-/// A service in the start order of a trial, which the next one requires.
-pub trait Step {}
-
-impl Step for Process {}
-
-impl Step for Ready {}
-
-/// The service that starts and stops a server's process.
-pub struct Process {
-    context: Rc<TrialContext>,
-    participant: Rc<Participant>,
-    children: Rc<Children>,
-}
-
-impl Process {
-    /// A process that has not been started.
-    pub fn new(
-        context: Rc<TrialContext>,
-        participant: Rc<Participant>,
-        children: Rc<Children>,
-    ) -> Process {
-        Process {
-            context,
-            participant,
-            children,
-        }
-    }
-
-    fn spawn(&self) -> Result<(), Halt> {
-        let participant = &self.participant;
-        let log = self.context.log(&participant.log_name)?;
-        let reader = Reader::start(participant, &log, &self.children);
-        let (output, reader) = reader.map_err(Halt::io("its output has nowhere to go"))?;
-        *participant.reader.borrow_mut() = reader;
-        let (program, mut command) = participant.command(&log, output)?;
-        let cores = participant.cores.clone();
-        participant.started.set(Some(clock::monotonic()));
-        let start = move || launch::on_cores(&cores, || launch::start(&mut command));
-        let started = participant.network.on_peers_side(start);
-        let child = started
-            .map_err(Halt::io("its network cannot be entered"))?
-            .map_err(Halt::io("its cores cannot be had"))?
-            .map_err(|error| Halt::Failed(format!("`{program}` cannot be started: {error}")))?;
-        *participant.log.borrow_mut() = Some(log);
-        let followed = self
-            .children
-            .follow(child.id(), participant.role, participant.stop_signal);
-        *participant.child.borrow_mut() = Some(followed);
-        Ok(())
-    }
-}
-
-impl Service for Process {
+impl Service for Participant {
     async fn start(&self, _: &Context) -> Result<(), Failure> {
         self.spawn().map_err(Failure::from)
     }
 
     async fn stop(&self, _: &Context) -> Result<(), Failure> {
-        let child = self.participant.child.borrow().clone();
+        let child = self.child.borrow().clone();
         if let Some(child) = child {
             self.children.end(&child).await;
         }
-        let reader = self.participant.reader.take();
-        reader.end(&self.context, &self.children).await;
+        self.reader.take().end(&self.children).await;
         Ok(())
-    }
-}
-
-/// The service that runs once a server is ready.
-pub struct Ready {
-    context: Rc<TrialContext>,
-    participant: Rc<Participant>,
-    children: Rc<Children>,
-    sign: ReadySign,
-    place: Place,
-}
-
-impl Ready {
-    /// Waits for `sign` when it is started.
-    pub fn new(
-        context: Rc<TrialContext>,
-        participant: Rc<Participant>,
-        children: Rc<Children>,
-        sign: ReadySign,
-        place: Place,
-    ) -> Ready {
-        Ready {
-            context,
-            participant,
-            children,
-            sign,
-            place,
-        }
-    }
-
-    async fn wait(&self) -> Result<(), Halt> {
-        let timeout = Nanos(self.sign.timeout_ns);
-        let began = clock::monotonic();
-        let deadline = began + timeout;
-        while !self.given()? {
-            let now = clock::monotonic();
-            if now > deadline {
-                let missed = sign_in_words(&self.sign);
-                let who = match self.participant.role {
-                    Role::Backing | Role::Front => format!("the {} was ", self.participant.title),
-                    _ => String::new(),
-                };
-                let reason = format!("{who}not ready after {timeout}: waited for {missed}");
-                return Err(Halt::Failed(self.participant.with_last_line(reason)));
-            }
-            let pause = Nanos(now.since(began).0 / PROBES).clamp(PAUSE_MIN, POLL_MAX);
-            let pausing = self.context.handle.sleep(pause);
-            self.participant
-                .while_alive("it was ready", pausing)
-                .await?;
-        }
-        self.note_time();
-        // Another process may have answered on the same port.
-        self.children.collect();
-        self.participant.lives("it was ready")
-    }
-
-    /// Records how long the subject took, its slowest instance.
-    fn note_time(&self) {
-        if let (Role::Subject, Some(started)) =
-            (self.participant.role, self.participant.started.get())
-        {
-            let took = clock::monotonic().since(started).0;
-            let recorded = &mut self.context.trial.borrow_mut().ready_ns;
-            *recorded = Some(recorded.map_or(took, |before| before.max(took)));
-        }
-    }
-
-    fn given(&self) -> Result<bool, Halt> {
-        let log = self.participant.log.borrow();
-        match &*log {
-            Some(log) => is_ready(&self.sign, &self.place, log).map_err(Halt::Failed),
-            None => Ok(false),
-        }
-    }
-}
-
-impl Service for Ready {
-    async fn start(&self, _: &Context) -> Result<(), Failure> {
-        let waited = self.context.unless_stopping(self.wait()).await;
-        waited.map_err(Failure::from)
-    }
-}
-
-/// Probes once for the ready sign. Errors: the sign is unknown.
-fn is_ready(sign: &ReadySign, place: &Place, log: &Log) -> Result<bool, String> {
-    match sign.sign.as_str() {
-        "port" => Ok(TcpStream::connect_timeout(&place.address, ATTEMPT_TIMEOUT).is_ok()),
-        "line" => Ok(log.has_line(&sign.text)),
-        "http" => Ok(verify::answers_ok(
-            &place.destination(),
-            &sign.text,
-            ATTEMPT_TIMEOUT,
-        )),
-        other => Err(format!("`{other}` is no sign of readiness")),
     }
 }
 
@@ -538,23 +484,19 @@ pub enum Reader {
 
 impl Reader {
     /// Starts the reader that the participant needs, and returns the standard output for its process.
-    pub fn start(
-        participant: &Participant,
-        log: &Log,
-        children: &Rc<Children>,
-    ) -> io::Result<(Stdio, Reader)> {
+    fn start(participant: &Participant, log: &Log) -> io::Result<(Stdio, Reader)> {
         match participant.output {
             Output::File => Ok((log.writer()?, Reader::Nobody)),
             Output::Null => Ok((Stdio::null(), Reader::Nobody)),
             Output::Pipe => {
                 let (from, to) = io::pipe()?;
-                let reader = Reader::read(from.into(), log.writer()?, participant, log, children)?;
+                let reader = Reader::read(from.into(), log.writer()?, participant, log)?;
                 Ok((to.into(), reader))
             }
             Output::Terminal => {
                 let (from, to) = terminal()?;
                 // The end of a terminal is an I/O error, which the reader would print.
-                let reader = Reader::read(from.into(), Stdio::null(), participant, log, children)?;
+                let reader = Reader::read(from.into(), Stdio::null(), participant, log)?;
                 Ok((to.into(), reader))
             }
         }
@@ -566,13 +508,13 @@ impl Reader {
         errors: Stdio,
         participant: &Participant,
         log: &Log,
-        children: &Rc<Children>,
     ) -> io::Result<Reader> {
         let mut command = Command::new(READER);
         command.stdin(from).stdout(log.writer()?).stderr(errors);
         launch::without_capabilities(&mut command, CapabilitySet::empty(), false);
         let start = || launch::start(&mut command);
         let child = launch::on_cores(&participant.cores, start)??;
+        let children = &participant.children;
         let child = children.follow(child.id(), participant.role, READER_STOP_SIGNAL);
         Ok(Reader::Process(child))
     }
@@ -586,11 +528,12 @@ impl Reader {
     }
 
     /// Waits until everything printed has been read, once the writer has ended.
-    pub async fn end(self, context: &TrialContext, children: &Children) {
+    async fn end(self, children: &Children) {
         match self {
             Reader::Nobody => {}
             Reader::Process(child) => {
-                let _ = context.handle.timeout(READER_TIMEOUT, child.ended()).await;
+                let handle = &children.context.handle;
+                let _ = handle.timeout(READER_TIMEOUT, child.ended()).await;
                 children.end(&child).await;
             }
         }

@@ -172,13 +172,7 @@ impl WholeRun {
         // A thread that started between listing and opening would be missed.
         launch::signal(pid, Signal::STOP);
         wait_until_stopped(pid);
-        let mut pids = vec![pid];
-        pids.extend(launch::descendants(pid));
-        let of = |pid: u32| {
-            let threads = numbered(&format!("/proc/{pid}/task")).into_iter();
-            threads.map(move |tid| (pid, tid))
-        };
-        let threads: Vec<(u32, u32)> = pids.into_iter().flat_map(of).collect();
+        let threads = threads_of(&launch::family(pid));
         let cores = match cores {
             [] => online(),
             own => own.to_vec(),
@@ -198,14 +192,11 @@ impl WholeRun {
 
     /// Drains the samples and reads the clocks of its threads; to be called several times a second.
     pub fn look(&mut self) {
-        let mut pids = vec![self.pid];
-        pids.extend(launch::descendants(self.pid));
-        for &pid in &pids {
-            for tid in numbered(&format!("/proc/{pid}/task")) {
-                if let Some(thread) = thread(pid, tid) {
-                    self.threads.insert(tid, thread);
-                    self.last = clock::monotonic();
-                }
+        let pids = launch::family(self.pid);
+        for (pid, tid) in threads_of(&pids) {
+            if let Some(thread) = thread(pid, tid) {
+                self.threads.insert(tid, thread);
+                self.last = clock::monotonic();
             }
         }
         self.profiler.remember(&pids);
@@ -221,17 +212,19 @@ impl WholeRun {
     }
 }
 
+/// The threads of processes: process and thread.
+fn threads_of(pids: &[u32]) -> Vec<(u32, u32)> {
+    let of = |&pid: &u32| {
+        let threads = numbered(&format!("/proc/{pid}/task")).into_iter();
+        threads.map(move |tid| (pid, tid))
+    };
+    pids.iter().flat_map(of).collect()
+}
+
 /// Waits until a process that was sent SIGSTOP has stopped, so that it starts no thread.
 fn wait_until_stopped(pid: u32) {
     let deadline = clock::monotonic() + STOPPED;
-    let runs = || {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok();
-        let state = stat
-            .and_then(|text| parse::stat(&text))
-            .map(|stat| stat.state);
-        state.is_some_and(|state| !matches!(state, 'T' | 't' | 'Z' | 'X'))
-    };
-    while runs() && clock::monotonic() < deadline {
+    while launch::moves(pid) && clock::monotonic() < deadline {
         std::thread::sleep(std::time::Duration::from_micros(200));
     }
 }

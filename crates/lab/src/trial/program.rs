@@ -1,74 +1,75 @@
-//! One trial of a program: start it fresh, let it run to its end, read what it printed
-//! and what the kernel says that it used.
+//! A trial of a program or of a client: it is started fresh and runs to its end; then what it printed is read, and
+//! what the kernel says that it used. A client is a program beside a peer ([`super::peer`]), a server as in any trial.
 //!
-//! Nothing of Prony runs on the program's cores meanwhile, where there are others: its
-//! parent sleeps until it ends ([`crate::supervise`] says why there is one), and it is not
-//! sampled.
+//! ```text
+//! children <- sampling <- peer, ready <- client        (an arrow: is required by)
+//!             sampling, program
+//! ```
 //!
-//! Not for: servers ([`super`]), or what the lines mean ([`crate::printed`]).
+//! Nothing of Prony runs on the cores of what is measured meanwhile, where there are others: its parent sleeps until it
+//! ends ([`crate::supervise`] says why there is one), and it is not sampled.
+//!
+//! Not for: what the lines mean ([`crate::printed`]).
 
+use std::cell::RefCell;
 use std::fs::File;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
+use std::rc::Rc;
 
-use prony_base::{Instant, Nanos, clock};
+use prony_base::Nanos;
 use prony_record::{
-    Canary, CanaryPair, CheckLevel, CheckResult, Cores, Exit, Isolation, MemoryMarks, Outcome,
-    Phase, PhaseSpan, PlannedProgram, ProcessRecord, ProgramReport, Role, Trial, layout,
+    Cores, Exit, Histogram, Phase, PlannedClient, ProgramLine, REQUESTS, Trial, Work, layout,
 };
-use rustix::process::Signal;
+use prony_runtime::services::Definition;
 
-use super::context::{Halt, in_words};
-use super::log::Log;
+use super::context::{Halt, TrialContext, in_words};
+use super::lifecycle::{Lifecycle, OpenWindow, STUCK, TrialCourse};
+use super::peer::ClientPeer;
 use super::profiling::WholeRun;
-use super::start::{self, Resolved};
-use crate::canary;
+use super::runner::{Runner, read_output, translate};
+use super::start;
 use crate::experiment::THREADS;
-use crate::launch::{self, Wanted};
-use crate::printed::{self, Asked, Pattern};
-use crate::sample::machine;
-use crate::supervise::{Interrupt, Order, ProgramOrder, Report, Supervisor, TrialOrder};
+use crate::launch::Resolved;
+use crate::plan::client::seconds;
+use crate::printed::{self, Asked, AskedClient, Pattern};
+use crate::supervise::TrialOrder;
 
-/// Bytes that a program may print on its standard output.
-pub const OUTPUT_BYTES_MAX: u64 = 16 << 20;
-/// How often a time-out, an interruption and the size of the output are looked at.
-const LOOK: Duration = Duration::from_millis(100);
-/// How long the parent has to start the program and say so.
-const START_TIMEOUT: Nanos = Nanos::from_secs(30);
-/// How long what the program started has to end after it.
-const GRACE: Nanos = Nanos::from_millis(500);
-/// How long a killed program has to be gone.
-const KILL_TIMEOUT: Nanos = Nanos::from_secs(5);
-/// Looks of 1 ms at what is left, before it is left to the kernel.
-const KILL_ROUNDS_MAX: u32 = 5_000;
+/// Bytes of a tool's own output that a record keeps.
+const SAID_BYTES_MAX: usize = 16 << 10;
 /// What the loader reports of a library that it could not preload: it then continues
 /// without, and another program would be measured than the one that was named.
 const NOT_PRELOADED: &str = "cannot be preloaded";
 /// What a program prints beside its measurement when it was refused a realtime priority.
 const NOT_REALTIME: &str = "\"realtime\":false";
 
-/// Runs a trial to its end. `began` is told of each phase.
-///
-/// For a supervisor, whose only task this is: in the end all descendants of the calling
-/// process are killed.
-pub fn run(
-    order: &TrialOrder,
-    asked: &PlannedProgram,
-    isolation: Isolation,
-    interrupt: &Interrupt,
-    began: &mut dyn FnMut(Report),
-) -> Trial {
-    let mut running = Running::new(order, asked, isolation, interrupt, began);
-    let end = running.until_read();
-    let failed_in = running.phase;
-    running.stop();
-    running.finish(end, failed_in)
+/// A trial of a program or a client under way.
+pub struct ProgramTrial<'a> {
+    lifecycle: Lifecycle<'a>,
+    context: Rc<TrialContext>,
+    work: Work<'a>,
+    threads: u32,
+    /// The server on the other side of a client.
+    peer: Option<ClientPeer<'a>>,
+    runner: Option<Rc<Runner>>,
+    /// What translates the output; empty: nothing does.
+    translation: Resolved,
+    lines: Vec<ProgramLine>,
 }
 
-/// The program's cores and those of the supervisor: as many as it is told threads, and
+/// Threads that a program or a client is told to use.
+pub fn threads(order: &TrialOrder, work: Work<'_>) -> u32 {
+    let setting = order.cell.settings.get(THREADS);
+    let threads = setting.and_then(|value| value.parse().ok());
+    let declared = match work {
+        Work::Client(asked) => asked.threads,
+        Work::Program(_) | Work::Server => order.subject.program_threads,
+    };
+    threads.unwrap_or(declared).max(1)
+}
+
+/// A program's cores and those of the supervisor: as many as it is told threads, and
 /// the lab's own, or else the others, if there are any.
-fn split(cores: &Cores, threads: u32) -> Cores {
+pub fn split(cores: &Cores, threads: u32) -> Cores {
     let mut all: Vec<u32> = Vec::new();
     for &core in cores.subject.iter().chain(&cores.generator) {
         if !all.contains(&core) {
@@ -83,493 +84,268 @@ fn split(cores: &Cores, threads: u32) -> Cores {
     }
 }
 
-/// Threads that the program is told to use.
-fn threads(order: &TrialOrder) -> u32 {
-    let setting = order.cell.settings.get(THREADS);
-    let threads = setting.and_then(|value| value.parse().ok());
-    threads.unwrap_or(order.subject.program_threads).max(1)
-}
-
-/// How the program ended and what it used.
-pub(super) struct Ran {
-    /// How it ended.
-    pub exit: Exit,
-    /// What the kernel says of it; no lines yet.
-    pub usage: ProgramReport,
-    /// Context switches, voluntary and not.
-    switches: (u64, u64),
-}
-
-impl Ran {
-    /// What its parent reports at its end; `None`: another report.
-    pub fn of(report: Report) -> Option<Ran> {
-        let Report::Ran {
-            exit,
-            wall_ns,
-            user_ns,
-            system_ns,
-            peak_bytes,
-            switches_voluntary,
-            switches_involuntary,
-        } = report
-        else {
-            return None;
-        };
-        let usage = ProgramReport {
-            wall_ns,
-            user_ns,
-            system_ns,
-            peak_bytes,
+impl<'a> ProgramTrial<'a> {
+    /// A trial of `work`, a program's or a client's, that has not begun.
+    pub fn new(lifecycle: Lifecycle<'a>, work: Work<'a>) -> ProgramTrial<'a> {
+        let context = lifecycle.context.clone();
+        ProgramTrial {
+            threads: threads(&context.order, work),
+            lifecycle,
+            context,
+            work,
+            peer: None,
+            runner: None,
+            translation: Resolved::default(),
             lines: Vec::new(),
+        }
+    }
+
+    /// What is run, in messages.
+    fn title(&self) -> &'static str {
+        match self.work {
+            Work::Client(_) => "client",
+            Work::Program(_) | Work::Server => "program",
+        }
+    }
+
+    /// Resolves its command, and the peer, and makes its files.
+    fn set_up(&mut self) -> Result<Rc<Runner>, Halt> {
+        let order = &self.context.order;
+        let resolved = match self.work {
+            Work::Client(asked) => {
+                let peer = ClientPeer::new(&self.lifecycle, asked)?;
+                let place = &peer.place;
+                let (client, translation) =
+                    start::resolve_client(order, asked, self.threads, place);
+                self.translation = translation;
+                self.peer = Some(peer);
+                client
+            }
+            Work::Program(asked) => start::resolve_program(order, asked, self.threads),
+            Work::Server => Resolved::default(),
         };
-        Some(Ran {
-            exit,
-            usage,
-            switches: (switches_voluntary, switches_involuntary),
-        })
+        let title = self.title();
+        if resolved.command.is_empty() {
+            let reason = format!("the subject has no command that runs it as a {title}");
+            return Err(Halt::Failed(reason));
+        }
+        let output = self.file(".output.log");
+        File::create(&output).map_err(Halt::io("a log cannot be written"))?;
+        let log = Rc::new(RefCell::new(Some(self.context.log("")?)));
+        self.lifecycle.watched.logs.borrow_mut().push(log.clone());
+        let files = (output, self.file(".log"), log);
+        let runner = Runner::new(self.context.clone(), title, resolved, files);
+        self.runner = Some(runner.clone());
+        Ok(runner)
     }
 
-    /// The program as a process of the trial. `stopped`: it was asked to end.
-    pub fn record(&self, command: Vec<String>, pid: Option<u32>, stopped: bool) -> ProcessRecord {
-        let program = command.first().map_or("", String::as_str);
-        let exit = match self.exit {
-            Exit::Signal { signal, .. } => Exit::Signal {
-                signal,
-                asked: stopped,
-            },
-            Exit::Code { code } => Exit::Code { code },
+    fn file(&self, ending: &str) -> PathBuf {
+        let name = format!("{}{ending}", self.context.order.file_stem);
+        self.context.order.run_dir.join(layout::LOGS).join(name)
+    }
+
+    /// How long it may run.
+    fn timeout(&self) -> Nanos {
+        let order = &self.context.order;
+        let asked = match self.work {
+            Work::Client(asked) if asked.work == REQUESTS => {
+                Nanos::from_secs(seconds(Nanos(order.duration_ns)))
+            }
+            _ => Nanos::ZERO,
         };
-        ProcessRecord {
-            role: Role::Subject,
-            name: program.rsplit('/').next().unwrap_or_default().to_owned(),
-            pid: pid.unwrap_or(0),
-            parent_pid: std::process::id(),
-            cpu_ns: self.usage.user_ns + self.usage.system_ns,
-            memory: MemoryMarks {
-                peak_bytes: Some(self.usage.peak_bytes),
-                ..MemoryMarks::default()
-            },
-            threads: Vec::new(),
-            switches_voluntary: self.switches.0,
-            switches_involuntary: self.switches.1,
-            exit: Some(exit),
-            command,
+        asked + Nanos(order.workload.timeout_ns)
+    }
+
+    fn open_window(&mut self) -> OpenWindow {
+        self.lifecycle.enter(Phase::Measure);
+        if self.peer.is_some() {
+            self.context.sampler.borrow_mut().reset_peaks();
         }
+        self.lifecycle.open_window(0)
     }
-}
 
-/// The failure that the loader left out what was to be preloaded, if a line says so.
-pub(super) fn all_preloaded(tail: &[String]) -> Result<(), Halt> {
-    match tail.iter().find(|line| line.contains(NOT_PRELOADED)) {
-        Some(line) => Err(Halt::Failed(format!(
-            "what the experiment preloads was left out: {}",
-            line.trim()
-        ))),
-        None => Ok(()),
-    }
-}
-
-struct Running<'a> {
-    order: &'a TrialOrder,
-    asked: &'a PlannedProgram,
-    interrupt: &'a Interrupt,
-    began: &'a mut dyn FnMut(Report),
-    origin: Instant,
-    phase: Phase,
-    phase_start: Instant,
-    threads: u32,
-    cores: Cores,
-    trial: Trial,
-    resolved: Resolved,
-    output: PathBuf,
-    log: Option<Log>,
-    parent: Option<Supervisor>,
-    pid: Option<u32>,
-    /// Whether it was asked to end.
-    stopped: bool,
-    ran: Option<Ran>,
-    profile: Option<WholeRun>,
-    canary_before: Option<Canary>,
-}
-
-impl<'a> Running<'a> {
-    fn new(
-        order: &'a TrialOrder,
-        asked: &'a PlannedProgram,
-        isolation: Isolation,
-        interrupt: &'a Interrupt,
-        began: &'a mut dyn FnMut(Report),
-    ) -> Running<'a> {
-        let now = clock::monotonic();
-        let threads = threads(order);
-        let file = |ending: &str| {
-            let name = format!("{}{ending}", order.file_stem);
-            order.run_dir.join(layout::LOGS).join(name)
+    /// Starts it and waits for its end.
+    async fn measure(&mut self, runner: &Rc<Runner>) -> Result<(), Halt> {
+        // What a peer does for its client's first request belongs to the window. Beside a program nothing is measured, and
+        // what it takes to start it is not its own.
+        let early = self.peer.is_some().then(|| self.open_window());
+        let stop = Nanos(self.context.order.subject.stop.timeout_ns);
+        let service = Definition::shared(self.title(), runner.clone()).stop_timeout(stop + STUCK);
+        self.lifecycle
+            .up(self.lifecycle.after_last(service))
+            .await?;
+        if let Some(pid) = runner.pid() {
+            let order = &self.context.order;
+            let whole = WholeRun::begin(order, pid, &order.cores.subject);
+            *self.lifecycle.watched.whole.borrow_mut() = whole;
+        }
+        let window = early.unwrap_or_else(|| self.open_window());
+        let timeout = self.timeout();
+        let late = || runner.with_last_line(format!("it had not ended after {timeout}"));
+        let ended = self.context.within(timeout, runner.ended(), late);
+        let living = async {
+            match &self.peer {
+                Some(peer) => (peer.participant.while_alive("the client ended", ended)).await,
+                None => Ok(ended.await),
+            }
         };
-        Running {
-            order,
-            asked,
-            interrupt,
-            began,
-            origin: now,
-            phase: Phase::Prepare,
-            phase_start: now,
-            threads,
-            cores: split(&order.cores, threads),
-            trial: Trial {
-                schema: prony_record::SCHEMA,
-                cell: order.cell.id.clone(),
-                block: order.block,
-                position: order.position,
-                seed: order.seed,
-                generator: order.generator.name().to_owned(),
-                started_unix_ms: clock::unix_nanos() / 1_000_000,
-                isolation,
-                ..Trial::default()
-            },
-            resolved: Resolved::default(),
-            output: file(".output.log"),
-            log: None,
-            parent: None,
-            pid: None,
-            stopped: false,
-            ran: None,
-            profile: None,
-            canary_before: None,
+        let waited = self.context.unless_interrupted(living).await;
+        if self.peer.is_some() {
+            self.context.sampler.borrow_mut().look();
+        }
+        let (_, used) = self.lifecycle.close_window(window);
+        if let Some(peer) = &self.peer {
+            peer.note_window(used);
+        }
+        waited???;
+        if let Some(peer) = &self.peer {
+            peer.participant.lives("the client ended")?;
+        }
+        self.note_end(runner);
+        match runner.exit() {
+            Some(Exit::Code { code: 0 }) | None => Ok(()),
+            Some(exit) => {
+                let reason = format!("it {}", in_words(&exit));
+                Err(Halt::Failed(runner.with_last_line(reason)))
+            }
         }
     }
 
-    /// All phases but the last.
-    fn until_read(&mut self) -> Result<(), Halt> {
-        (self.began)(Report::Phase {
-            phase: Phase::Prepare,
-        });
-        self.prepare()?;
-        self.enter(Phase::Start);
-        self.start()?;
-        self.enter(Phase::Measure);
-        self.measure()?;
-        self.enter(Phase::Verify);
-        self.read()
-    }
-
-    fn enter(&mut self, phase: Phase) {
-        self.leave();
-        self.phase = phase;
-        (self.began)(Report::Phase { phase });
-    }
-
-    /// Notes the end of the current phase.
-    fn leave(&mut self) {
-        let now = clock::monotonic();
-        self.trial.phases.push(PhaseSpan {
-            phase: self.phase,
-            start_ns: self.phase_start.since(self.origin).0,
-            length_ns: now.since(self.phase_start).0,
-        });
-        self.phase_start = now;
-    }
-
-    fn prepare(&mut self) -> Result<(), Halt> {
-        let order = self.order;
-        std::fs::create_dir_all(&order.work_dir)
-            .map_err(Halt::io("the trial's folder cannot be made"))?;
-        let own = self.cores.of_sampler();
-        if !own.is_empty() {
-            launch::pin(own).map_err(Halt::io("the supervisor's cores cannot be had"))?;
+    /// Records how long it ran.
+    fn note_end(&self, runner: &Runner) {
+        let wall_ns = runner.usage().map_or(0, |usage| usage.wall_ns);
+        let mut trial = self.context.trial.borrow_mut();
+        trial.window_ns = wall_ns;
+        if self.peer.is_none() {
+            trial.sampled_ns = wall_ns;
         }
-        self.trial.isolation.pinned = !self.cores.subject.is_empty();
-        self.canary_before = Some(canary::run(&self.cores.subject));
-        let io = Halt::io("a log cannot be written");
-        let path = self
-            .output
-            .with_file_name(format!("{}.log", order.file_stem));
-        let log = Log::create(&path).and_then(|log| {
-            File::create(&self.output)?;
-            Ok(log)
-        });
-        self.log = Some(log.map_err(io)?);
-        self.resolved = start::resolve_program(order, self.asked, self.threads);
-        if self.resolved.command.is_empty() {
-            let reason = "the subject has no command that runs it as a program";
-            return Err(Halt::Failed(reason.to_owned()));
+    }
+
+    /// Reads what it printed, translated where that is needed.
+    async fn read(&mut self, runner: &Runner) -> Result<(), Halt> {
+        if let Some(line) = runner
+            .errors()
+            .iter()
+            .find(|line| line.contains(NOT_PRELOADED))
+        {
+            let reason = format!("what the experiment preloads was left out: {}", line.trim());
+            return Err(Halt::Failed(reason));
         }
+        let text = read_output(runner.output())?;
+        self.lines = match self.work {
+            Work::Client(asked) => {
+                let text = self.translated(runner, text).await?;
+                vec![self.line_of_client(asked, runner, &text)?]
+            }
+            _ => self.lines_of_program(&text)?,
+        };
         Ok(())
     }
 
-    fn start(&mut self) -> Result<(), Halt> {
-        let log = self
-            .output
-            .with_file_name(format!("{}.log", self.order.file_stem));
-        let order = ProgramOrder {
-            command: self.resolved.command.clone(),
-            env: self.resolved.env.clone(),
-            dir: self.resolved.dir.clone().into(),
-            root: self.resolved.root.clone().into(),
-            capabilities: self.resolved.capabilities.clone(),
-            output: self.output.clone(),
-            log,
-        };
-        let prony = &self.order.prony;
-        let started = launch::on_cores(&self.cores.subject, || {
-            Supervisor::start(prony, Wanted::default(), Order::Program(order))
-        });
-        let started = started.map_err(Halt::io("the program's cores cannot be had"))?;
-        self.parent = Some(started.map_err(|error| Halt::Failed(error.to_string()))?);
-        let deadline = clock::monotonic() + START_TIMEOUT;
-        loop {
-            match self.next()? {
-                Some(Report::Began { pid }) => {
-                    self.pid = Some(pid);
-                    self.profile = WholeRun::begin(self.order, pid, &self.cores.subject);
-                    return Ok(());
-                }
-                Some(Report::Exited { error, .. }) => {
-                    let program = &self.resolved.command[0];
-                    let why = error.unwrap_or_default();
-                    return Err(Halt::Failed(format!(
-                        "`{program}` cannot be started: {why}"
-                    )));
-                }
-                Some(_) => return Err(Halt::Failed("its parent lost its way".to_owned())),
-                None if clock::monotonic() > deadline => {
-                    let reason = format!("it was not started within {START_TIMEOUT}");
-                    return Err(Halt::Failed(reason));
-                }
-                None => {}
-            }
-        }
-    }
-
-    /// The next report of the parent; `None`: none yet.
-    fn next(&mut self) -> Result<Option<Report>, Halt> {
-        if self.interrupt.is_raised() && !self.stopped {
-            return Err(Halt::Interrupted);
-        }
-        let Some(parent) = &mut self.parent else {
-            return Ok(None);
-        };
-        let lost = |error| Halt::Failed(format!("the parent of the program was lost: {error}"));
-        parent.next(LOOK).map_err(lost)
-    }
-
-    /// Waits for the end of the program.
-    fn measure(&mut self) -> Result<(), Halt> {
-        let before = machine::core_times();
-        let timeout = Nanos(self.order.workload.timeout_ns);
-        let deadline = clock::monotonic() + timeout;
-        while !self.hear()? {
-            if let Some(profile) = &mut self.profile {
-                profile.look();
-            }
-            if let Some(log) = &mut self.log {
-                log.bound();
-            }
-            if self.output_bytes() > OUTPUT_BYTES_MAX {
-                return Err(Halt::Failed(format!(
-                    "it printed more than {} MiB",
-                    OUTPUT_BYTES_MAX >> 20
-                )));
-            }
-            if clock::monotonic() > deadline {
-                let reason = format!("it had not ended after {timeout}");
-                return Err(Halt::Failed(self.with_last_line(reason)));
-            }
-        }
-        let used = machine::core_use(&before, &machine::core_times(), &self.cores);
-        self.trial.cores = used;
-        match self.ran.as_ref().map(|ran| &ran.exit) {
-            Some(Exit::Code { code: 0 }) => Ok(()),
-            Some(exit) => {
-                let reason = format!("it {}", in_words(exit));
-                Err(Halt::Failed(self.with_last_line(reason)))
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Hears the parent once; true when the program has ended.
-    fn hear(&mut self) -> Result<bool, Halt> {
-        let Some(report) = self.next()? else {
-            return Ok(false);
-        };
-        let lost = || Halt::Failed("its parent lost its way".to_owned());
-        self.ran = Some(Ran::of(report).ok_or_else(lost)?);
-        Ok(true)
-    }
-
-    fn output_bytes(&self) -> u64 {
-        std::fs::metadata(&self.output).map_or(0, |metadata| metadata.len())
-    }
-
-    /// Reads what it printed.
-    fn read(&mut self) -> Result<(), Halt> {
-        let tail = self.log.as_ref().map(Log::tail).unwrap_or_default();
-        all_preloaded(&tail)?;
-        let text = read(&self.output).map_err(Halt::io("its output cannot be read"))?;
-        let pattern = self.order.subject.program_output.as_deref();
-        let pattern = pattern
-            .map(Pattern::new)
-            .transpose()
-            .map_err(Halt::Failed)?;
-        let subject = &self.order.subject;
+    fn lines_of_program(&self, text: &str) -> Result<Vec<ProgramLine>, Halt> {
+        let TrialOrder { subject, cell, .. } = &self.context.order;
+        let pattern = subject.program_output.as_deref().map(Pattern::new);
         let mut texts = subject.program.iter().chain(subject.program_env.values());
         let asked = Asked {
-            count: self.order.cell.count.unwrap_or(0),
+            count: cell.count.unwrap_or(0),
             threads: self.threads,
             told_threads: texts.any(|text| text.contains("{threads}")),
         };
-        let lines = printed::read(&text, pattern.as_ref(), &asked);
-        self.trial.verification.push(CheckResult {
-            name: "output".to_owned(),
-            level: CheckLevel::Must,
-            passed: lines.is_ok(),
-            detail: lines.as_ref().err().cloned().unwrap_or_default(),
-        });
-        let lines = lines.map_err(Halt::Failed)?;
+        let pattern = pattern.transpose().map_err(Halt::Failed)?;
+        let lines = printed::read(text, pattern.as_ref(), &asked).map_err(Halt::Failed)?;
         if text.contains(NOT_REALTIME) {
             let note = "the program says that it was not allowed to be scheduled in real time";
-            self.trial.notes.push(note.to_owned());
+            self.context.note(note.to_owned());
         }
-        if let Some(ran) = &mut self.ran {
-            ran.usage.lines = lines;
-            self.trial.window_ns = ran.usage.wall_ns;
-            self.trial.sampled_ns = ran.usage.wall_ns;
-        }
-        Ok(())
+        Ok(lines)
     }
 
-    fn with_last_line(&self, reason: String) -> String {
-        match self.tail().iter().rfind(|line| !line.trim().is_empty()) {
-            Some(line) => format!("{reason}; its last line: {}", line.trim()),
-            None => format!("{reason}; it printed nothing"),
+    async fn translated(&mut self, runner: &Runner, text: String) -> Result<String, Halt> {
+        if self.translation.command.is_empty() {
+            return Ok(text);
         }
+        if let Some(peer) = &mut self.peer {
+            peer.report.said = text[..text.floor_char_boundary(SAID_BYTES_MAX)].to_owned();
+        }
+        let output = self.file(".line.log");
+        let children = &self.lifecycle.children;
+        let files = (runner.output(), output.as_path());
+        translate(&self.context, children, &self.translation, files).await?;
+        let text = read_output(&output)?;
+        // Its one line is part of the record.
+        let _ = std::fs::remove_file(&output);
+        Ok(text)
     }
 
-    /// The last lines of standard error; of standard output where there are none.
-    fn tail(&self) -> Vec<String> {
-        let errors = self.log.as_ref().map(Log::tail).unwrap_or_default();
-        if !errors.is_empty() {
-            return errors;
-        }
-        super::log::tail_of(&self.output)
-    }
-
-    /// Ends the program if it still runs, then whatever is left of it.
-    fn stop(&mut self) {
-        self.enter(Phase::Stop);
-        if self.ran.is_none() && self.pid.is_some() {
-            let rule = &self.order.subject.stop;
-            let signal = launch::signal_named(&rule.signal).unwrap_or(Signal::TERM);
-            self.ask_and_wait(signal, Nanos(rule.timeout_ns));
-        }
-        self.name_leftovers();
-        launch::kill_descendants(KILL_ROUNDS_MAX);
-        self.parent = None;
-        if let (Some(before), true) = (self.canary_before, self.trial.window_ns > 0) {
-            let after = canary::run(&self.cores.subject);
-            self.trial.canary = Some(CanaryPair { before, after });
-        }
-        self.leave();
-    }
-
-    /// Asks the program to end, and kills it when it does not in time.
-    fn ask_and_wait(&mut self, signal: Signal, timeout: Nanos) {
-        self.stopped = true;
-        for (signal, timeout) in [(signal, timeout), (Signal::KILL, KILL_TIMEOUT)] {
-            if let Some(pid) = self.pid {
-                launch::signal(pid, signal);
-            }
-            let deadline = clock::monotonic() + timeout;
-            while clock::monotonic() < deadline {
-                match self.hear() {
-                    Ok(false) => {}
-                    // One whose parent is lost is killed with the rest.
-                    Ok(true) | Err(_) => return,
-                }
-            }
-        }
-    }
-
-    /// Notes what is still there after a moment's grace, without the program's parent.
-    fn name_leftovers(&mut self) {
-        if self.pid.is_none() {
-            return;
-        }
-        if self.ran.is_some() {
-            // It has nothing left to do and ends with its input.
-            self.parent = None;
-        }
-        let own = std::process::id();
-        let deadline = clock::monotonic() + GRACE;
-        loop {
-            while launch::reap().is_some() {}
-            let left = launch::descendants(own);
-            if left.is_empty() {
-                return;
-            }
-            if clock::monotonic() > deadline {
-                self.trial.left_behind = left.into_iter().map(named).collect();
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
-    }
-
-    fn finish(mut self, end: Result<(), Halt>, failed_in: Phase) -> Trial {
-        self.trial.outcome = match end {
-            Ok(()) => Outcome::Measured,
-            Err(Halt::Interrupted) => Outcome::Interrupted,
-            Err(Halt::Failed(reason)) => Outcome::Failed {
-                phase: failed_in,
-                reason,
-            },
+    fn line_of_client(
+        &self,
+        asked: &PlannedClient,
+        runner: &Runner,
+        text: &str,
+    ) -> Result<ProgramLine, Halt> {
+        let TrialOrder { subject, cell, .. } = &self.context.order;
+        let mut texts = subject.client.iter().chain(subject.client_env.values());
+        let peer = self.peer.as_ref();
+        let asked = AskedClient {
+            told_threads: texts.any(|text| text.contains("{threads}")),
+            work: &asked.work,
+            connections: cell.connections,
+            threads: self.threads,
+            body_bytes: peer.map_or(0, |peer| peer.report.page_body_bytes),
+            wall_ns: runner.usage().map_or(0, |usage| usage.wall_ns),
         };
-        self.trial.log_tail = self.tail();
-        if let Some(profile) = self.profile.take() {
-            profile.keep(self.order, &mut self.trial);
+        printed::read_client(text, &asked).map_err(Halt::Failed)
+    }
+}
+
+impl<'a> TrialCourse<'a> for ProgramTrial<'a> {
+    fn lifecycle(&mut self) -> &mut Lifecycle<'a> {
+        &mut self.lifecycle
+    }
+
+    async fn carry_out(&mut self) -> Result<(), Halt> {
+        self.lifecycle.prepare()?;
+        let runner = self.set_up()?;
+        self.lifecycle.enter(Phase::Start);
+        match &mut self.peer {
+            Some(peer) => peer.bring_up(&mut self.lifecycle).await?,
+            None => self.lifecycle.watch_files().await?,
         }
-        if let Some(ran) = self.ran.take() {
-            let command = self.resolved.command.clone();
-            let record = ran.record(command, self.pid, self.stopped);
-            self.trial.processes.push(record);
-            self.trial.program = Some(ran.usage);
-        }
-        if let Some(log) = self.log {
-            if log.was_cut() {
-                let cut = format!(
-                    "the program's standard error passed {} MiB and was emptied",
-                    super::log::LOG_BYTES_MAX >> 20
-                );
-                self.trial.notes.push(cut);
+        self.measure(&runner).await?;
+        match &mut self.peer {
+            Some(peer) => {
+                self.lifecycle.enter(Phase::Drain);
+                peer.count_again(&self.lifecycle).await?;
             }
-            log.close();
+            None => self.lifecycle.enter(Phase::Verify),
         }
-        if std::fs::metadata(&self.output).is_ok_and(|metadata| metadata.len() == 0) {
-            let _ = std::fs::remove_file(&self.output);
+        let read = match self.read(&runner).await {
+            Err(Halt::Interrupted) => return Err(Halt::Interrupted),
+            read => read.map_err(|halt| halt.to_string()),
+        };
+        self.context.check("output", read)
+    }
+
+    fn finish(self, trial: &mut Trial) -> Option<Histogram> {
+        if let Some(whole) = self.lifecycle.watched.whole.take() {
+            whole.keep(&self.context.order, trial);
         }
-        self.trial
-    }
-}
-
-/// The whole of what was printed, as text.
-pub(super) fn read(path: &Path) -> io::Result<String> {
-    let mut bytes = Vec::new();
-    let file = File::open(path)?;
-    file.take(OUTPUT_BYTES_MAX + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > OUTPUT_BYTES_MAX {
-        let limit = OUTPUT_BYTES_MAX >> 20;
-        return Err(io::Error::other(format!("it is more than {limit} MiB")));
-    }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// Name and number of a process: `sleep (7)`.
-fn named(pid: u32) -> String {
-    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    match name.trim_end() {
-        "" => format!("? ({pid})"),
-        name => format!("{name} ({pid})"),
+        if let Some(peer) = self.peer {
+            peer.finish(trial);
+        }
+        if let Some(runner) = self.runner {
+            trial.program = runner.usage();
+            trial.processes.extend(runner.record());
+            trial.log_tail = runner.tail();
+            runner.close(trial);
+        }
+        if let Some(report) = &mut trial.program {
+            report.lines = self.lines;
+        }
+        trial
+            .processes
+            .sort_by_key(|process| (process.role, process.pid));
+        None
     }
 }
 

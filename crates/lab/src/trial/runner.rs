@@ -1,38 +1,41 @@
-//! The service that runs a client: it runs once the client has been started, and stopping
-//! it ends the client.
+//! The service that runs a program or a client: it runs once that has been started, and stopping it ends it.
 //!
-//! The client is started by a fresh parent process that only waits ([`crate::supervise`] explains why).
+//! It is started by a fresh parent process that only waits ([`crate::supervise`] explains why).
 //!
 //! The command that translates the output of a tool into a line of JSON runs after the client has ended, unmeasured.
 //!
-//! Not for: its peer, or what it prints ([`super::client`]).
+//! Not for: what it prints ([`super::program`]), or a client's peer ([`super::peer`]).
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
 use std::time::Duration;
 
 use prony_base::{Nanos, clock};
-use prony_record::{Exit, ProcessRecord, ProgramReport, Role, Trial};
+use prony_record::{Exit, MemoryMarks, ProcessRecord, ProgramReport, Role, Trial};
 use prony_runtime::services::{Context, Failure, Service};
 use rustix::process::Signal;
 
 use super::context::{Halt, POLL_MAX, TrialContext, in_words};
 use super::lifecycle;
-use super::log::{self, Log};
+use super::log::{self, Log, with_last_line};
 use super::process::{Children, StopSignal};
-use super::program::{OUTPUT_BYTES_MAX, Ran};
-use super::start::Resolved;
-use crate::launch::{self, Wanted};
-use crate::supervise::{Order, ProgramOrder, Report, Supervisor};
+use crate::launch::{self, Resolved, Wanted};
+use crate::supervise::{Order, ProgramOrder, Ran, Report, Supervisor};
 
-/// How long the parent may take to start the client and report it.
+/// Bytes that a program may print on its standard output.
+const OUTPUT_BYTES_MAX: u64 = 16 << 20;
+/// How long the parent may take to start it and report it.
 const START_TIMEOUT: Nanos = Nanos::from_secs(20);
 /// First interval at which that is polled; it doubles each time.
 const PAUSE_MIN: Nanos = Nanos::from_millis(1);
-/// How long a killed client may take to end.
+/// Its end is looked for at this part of the time that it has taken, and the longest interval of that.
+const POLLS: u64 = 50;
+const LOOK: Nanos = Nanos::from_millis(100);
+/// How long one that was killed may take to end.
 const KILL_TIMEOUT: Nanos = Nanos::from_secs(5);
 /// How long the translation of its output may take.
 const TRANSLATE_TIMEOUT: Nanos = Nanos::from_secs(30);
@@ -42,15 +45,16 @@ const TRANSLATE_STOP_SIGNAL: StopSignal = StopSignal {
     timeout: Nanos::from_secs(1),
 };
 
-/// Runs a client.
+/// The files of a run: standard output, standard error, and the log that the latter is.
+type RunnerFiles = (PathBuf, PathBuf, Rc<RefCell<Option<Log>>>);
+
+/// Runs a program or a client.
 pub struct Runner {
     context: Rc<TrialContext>,
+    /// What it is, in messages.
+    title: &'static str,
     resolved: Resolved,
-    /// Where its standard output goes.
-    output: PathBuf,
-    /// Where its standard error goes.
-    errors: PathBuf,
-    log: Rc<RefCell<Option<Log>>>,
+    files: RunnerFiles,
     parent: RefCell<Option<Supervisor>>,
     pid: Cell<Option<u32>>,
     /// It was asked to end.
@@ -59,20 +63,18 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// A client that has not been started. `output` is an empty file, `errors` that of `log`.
+    /// One that has not been started. The file of its standard output is empty.
     pub fn new(
         context: Rc<TrialContext>,
+        title: &'static str,
         resolved: Resolved,
-        output: PathBuf,
-        errors: PathBuf,
-        log: Rc<RefCell<Option<Log>>>,
+        files: RunnerFiles,
     ) -> Rc<Runner> {
         Rc::new(Runner {
             context,
+            title,
             resolved,
-            output,
-            errors,
-            log,
+            files,
             parent: RefCell::default(),
             pid: Cell::new(None),
             stopped: Cell::new(false),
@@ -87,12 +89,12 @@ impl Runner {
 
     /// The file with what it printed.
     pub fn output(&self) -> &Path {
-        &self.output
+        &self.files.0
     }
 
     /// The last lines of its standard error.
     pub fn errors(&self) -> Vec<String> {
-        let log = self.log.borrow();
+        let log = self.files.2.borrow();
         log.as_ref().map(Log::tail).unwrap_or_default()
     }
 
@@ -102,15 +104,12 @@ impl Runner {
         if !errors.is_empty() {
             return errors;
         }
-        log::tail_of(&self.output)
+        log::tail_of(self.output())
     }
 
     /// `reason` with the last line that it printed.
     pub fn with_last_line(&self, reason: String) -> String {
-        match self.tail().iter().rfind(|line| !line.trim().is_empty()) {
-            Some(line) => format!("{reason}; its last line: {}", line.trim()),
-            None => format!("{reason}; it printed nothing"),
-        }
+        with_last_line(&self.tail(), reason)
     }
 
     /// How it ended; `None`: it has not.
@@ -118,53 +117,80 @@ impl Runner {
         self.ran.borrow().as_ref().map(|ran| ran.exit.clone())
     }
 
-    /// What the kernel says of it; `None`: it has not ended.
+    /// What the kernel says of it, without lines; `None`: it has not ended.
     pub fn usage(&self) -> Option<ProgramReport> {
-        self.ran.borrow().as_ref().map(|ran| ran.usage.clone())
+        self.ran.borrow().as_ref().map(|ran| ProgramReport {
+            wall_ns: ran.wall_ns,
+            user_ns: ran.user_ns,
+            system_ns: ran.system_ns,
+            peak_bytes: ran.peak_bytes,
+            lines: Vec::new(),
+        })
     }
 
     /// Its record as a process of the trial; `None`: it has not been reaped.
     pub fn record(&self) -> Option<ProcessRecord> {
+        let ran = self.ran.borrow().clone()?;
         let command = self.resolved.command.clone();
-        let ran = self.ran.borrow();
-        let ran = ran.as_ref()?;
-        Some(ran.record(command, self.pid.get(), self.stopped.get()))
+        let program = command.first().map_or("", String::as_str);
+        let exit = match ran.exit {
+            Exit::Signal { signal, .. } => Exit::Signal {
+                signal,
+                asked: self.stopped.get(),
+            },
+            Exit::Code { code } => Exit::Code { code },
+        };
+        Some(ProcessRecord {
+            role: Role::Subject,
+            name: program.rsplit('/').next().unwrap_or_default().to_owned(),
+            pid: self.pid.get().unwrap_or(0),
+            parent_pid: std::process::id(),
+            cpu_ns: ran.user_ns + ran.system_ns,
+            memory: MemoryMarks {
+                peak_bytes: Some(ran.peak_bytes),
+                ..MemoryMarks::default()
+            },
+            threads: Vec::new(),
+            switches_voluntary: ran.switches_voluntary,
+            switches_involuntary: ran.switches_involuntary,
+            exit: Some(exit),
+            command,
+        })
     }
 
     /// Closes its log, and removes an output that is empty.
     pub fn close(&self, trial: &mut Trial) {
-        if let Some(log) = self.log.take() {
-            lifecycle::close(log, "client", trial);
+        if let Some(log) = self.files.2.take() {
+            lifecycle::close(log, self.title, trial);
         }
-        if std::fs::metadata(&self.output).is_ok_and(|metadata| metadata.len() == 0) {
+        if std::fs::metadata(self.output()).is_ok_and(|metadata| metadata.len() == 0) {
             // An empty file says nothing; one that stays does no harm.
-            let _ = std::fs::remove_file(&self.output);
+            let _ = std::fs::remove_file(self.output());
         }
     }
 
     fn spawn(&self) -> Result<(), Halt> {
         let order = &self.context.order;
         let program = ProgramOrder {
-            command: self.resolved.command.clone(),
-            env: self.resolved.env.clone(),
-            dir: self.resolved.dir.clone().into(),
-            root: self.resolved.root.clone().into(),
-            capabilities: self.resolved.capabilities.clone(),
-            output: self.output.clone(),
-            log: self.errors.clone(),
+            resolved: self.resolved.clone(),
+            output: self.files.0.clone(),
+            log: self.files.1.clone(),
         };
         let started = launch::on_cores(&order.cores.subject, || {
             Supervisor::start(&order.prony, Wanted::default(), Order::Program(program))
         });
-        let started = started.map_err(Halt::io("the client's cores cannot be had"))?;
-        let parent = started.map_err(|error| Halt::Failed(error.to_string()))?;
+        let parent = started.map_err(|error| {
+            Halt::Failed(format!("the {}'s cores cannot be had: {error}", self.title))
+        })?;
+        let parent = parent.map_err(|error| Halt::Failed(error.to_string()))?;
         *self.parent.borrow_mut() = Some(parent);
         Ok(())
     }
 
     /// The next report of the parent; `None`: none yet.
     fn next(&self) -> Result<Option<Report>, Halt> {
-        let lost = |error| Halt::Failed(format!("the parent of the client was lost: {error}"));
+        let title = self.title;
+        let lost = |error| Halt::Failed(format!("the parent of the {title} was lost: {error}"));
         match &mut *self.parent.borrow_mut() {
             Some(parent) => parent.next(Duration::ZERO).map_err(lost),
             None => Ok(None),
@@ -200,16 +226,20 @@ impl Runner {
 
     /// Waits until it has ended. Errors: it printed too much, or its parent was lost.
     pub async fn ended(&self) -> Result<(), Halt> {
+        let began = clock::monotonic();
         loop {
             if self.poll_parent()? {
                 return Ok(());
             }
-            let printed = std::fs::metadata(&self.output).map_or(0, |metadata| metadata.len());
+            let printed = std::fs::metadata(self.output()).map_or(0, |metadata| metadata.len());
             if printed > OUTPUT_BYTES_MAX {
                 let limit = OUTPUT_BYTES_MAX >> 20;
                 return Err(Halt::Failed(format!("it printed more than {limit} MiB")));
             }
-            self.context.handle.sleep(POLL_MAX).await;
+            // It may have no other cores than those of this thread.
+            let lasted = clock::monotonic().since(began);
+            let pause = Nanos(lasted.0 / POLLS).clamp(PAUSE_MIN, LOOK);
+            self.context.handle.sleep(pause).await;
         }
     }
 
@@ -221,19 +251,17 @@ impl Runner {
         let Some(report) = self.next()? else {
             return Ok(false);
         };
-        *self.ran.borrow_mut() = Some(Ran::of(report).ok_or_else(lost_its_way)?);
+        let Report::Ran(ran) = report else {
+            return Err(lost_its_way());
+        };
+        *self.ran.borrow_mut() = Some(ran);
         Ok(true)
     }
 
     /// Sends it its stop signal, and kills it after the time-out.
     async fn end(&self) {
-        let rule = &self.context.order.subject.stop;
-        let signal = launch::signal_named(&rule.signal).unwrap_or(Signal::TERM);
-        let steps = [
-            (signal, Nanos(rule.timeout_ns)),
-            (Signal::KILL, KILL_TIMEOUT),
-        ];
-        for (signal, timeout) in steps {
+        let StopSignal { signal, timeout } = StopSignal::of(&self.context.order.subject.stop);
+        for (signal, timeout) in [(signal, timeout), (Signal::KILL, KILL_TIMEOUT)] {
             // One whose parent is lost is killed with the rest.
             let Ok(false) = self.poll_parent() else {
                 return;
@@ -280,32 +308,21 @@ pub async fn translate(
     context: &Rc<TrialContext>,
     children: &Rc<Children>,
     resolved: &Resolved,
-    input: &Path,
-    output: &Path,
+    (input, output): (&Path, &Path),
 ) -> Result<(), Halt> {
-    let Some((program, arguments)) = resolved.command.split_first() else {
-        return Ok(());
-    };
     let log = context.log(".translate")?;
     let io = Halt::io("the client's output cannot be translated");
-    let open = || Ok((File::open(input)?, File::create(output)?, log.writer()?));
-    let (input, output, errors) = open().map_err(io)?;
-    let mut command = Command::new(program);
-    command
-        .args(arguments)
-        .envs(&resolved.env)
-        .stdin(input)
-        .stdout(output)
-        .stderr(errors);
-    let (root, dir) = (Path::new(&resolved.root), Path::new(&resolved.dir));
-    let root = launch::root_of(root);
-    let placed = launch::place(&mut command, root, dir);
-    placed.map_err(Halt::io("its folder cannot be entered"))?;
-    let kept = launch::capabilities_named(&resolved.capabilities);
-    launch::without_capabilities(&mut command, kept, root.is_some());
+    let open = || -> io::Result<Command> {
+        let mut command = resolved.command(File::create(output)?, log.writer()?)?;
+        command.stdin(File::open(input)?);
+        Ok(command)
+    };
+    let mut command = open().map_err(io)?;
     let started = launch::start(&mut command);
-    let process =
-        started.map_err(|error| Halt::Failed(format!("`{program}` cannot be started: {error}")))?;
+    let process = started.map_err(|error| {
+        let program = &resolved.command[0];
+        Halt::Failed(format!("`{program}` cannot be started: {error}"))
+    })?;
     let child = children.follow(process.id(), Role::Generator, TRANSLATE_STOP_SIGNAL);
     let ended = async {
         child.ended().await;
@@ -319,16 +336,23 @@ pub async fn translate(
         Some(exit) => {
             let how = in_words(&exit);
             let reason = format!("the translation of its output {how}");
-            Err(Halt::Failed(with_last_line(&log, reason)))
+            Err(Halt::Failed(with_last_line(&log.tail(), reason)))
         }
     };
     log.close();
     result
 }
 
-fn with_last_line(log: &Log, reason: String) -> String {
-    match log.tail().iter().rfind(|line| !line.trim().is_empty()) {
-        Some(line) => format!("{reason}; its last line: {}", line.trim()),
-        None => format!("{reason}; it printed nothing"),
+/// The whole of what was printed, as text.
+pub fn read_output(path: &Path) -> Result<String, Halt> {
+    let mut bytes = Vec::new();
+    let file = File::open(path);
+    let read = file.and_then(|file| file.take(OUTPUT_BYTES_MAX + 1).read_to_end(&mut bytes));
+    read.map_err(Halt::io("its output cannot be read"))?;
+    if bytes.len() as u64 > OUTPUT_BYTES_MAX {
+        let limit = OUTPUT_BYTES_MAX >> 20;
+        let reason = format!("its output cannot be read: it is more than {limit} MiB");
+        return Err(Halt::Failed(reason));
     }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

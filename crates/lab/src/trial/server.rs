@@ -16,14 +16,11 @@
 //!
 //! Not for: programs ([`super::program`]), or starting the servers ([`super::participants`]).
 
-use std::collections::BTreeMap;
+use std::future::Future;
 use std::rc::Rc;
 
 use prony_base::{Instant, Nanos, clock};
-use prony_engine::Handle;
-use prony_record::{
-    CounterReport, Ended, Histogram, Isolation, Phase, PlannedCounter, Role, Source, Trial,
-};
+use prony_record::{CounterReport, Ended, Histogram, Phase, PlannedCounter, Role, Source, Trial};
 use prony_runtime::services::Definition;
 use prony_wire::Method;
 use rustix::thread::ClockId;
@@ -31,22 +28,19 @@ use rustix::thread::ClockId;
 use super::context::{Halt, TrialContext};
 use super::counter::{self, Expected, Resting};
 use super::generator::{self, Load, Window};
-use super::lifecycle::{self, Lifecycle, STUCK, Sampling};
+use super::lifecycle::{self, Lifecycle, STUCK, Sampling, TrialCourse};
 use super::participants::Participants;
 use super::profiling;
 use super::start::{Place, Places};
 use crate::experiment::Spoken;
-use crate::network::Network;
-use crate::sample::machine;
-use crate::sample::parse::CoreTimes;
-use crate::supervise::{Generator, Interrupt, Report, TrialOrder, Turns};
+use crate::supervise::{Generator, TrialOrder, Turns};
 use crate::verify::Verified;
 use crate::{launch, sending, verify, walk};
 
 /// How long before the window the memory marks are reset, and before its end the last sample is taken.
-pub(super) const SHORTLY: Nanos = Nanos::from_millis(10);
+const SHORTLY: Nanos = Nanos::from_millis(10);
 /// Clocks read later than this after an edge of the window are noted in the record.
-pub(super) const LATE: Nanos = Nanos::from_millis(1);
+const LATE: Nanos = Nanos::from_millis(1);
 /// How long a counter may take to settle.
 const COUNTER_TIMEOUT: Nanos = Nanos::from_secs(15);
 /// Interval at which it is read.
@@ -54,27 +48,8 @@ const COUNTER_PAUSE: Nanos = Nanos::from_millis(25);
 /// How long the end of a process is waited for where what it answered with has ended.
 const END_GRACE: Nanos = Nanos::from_millis(200);
 
-/// Runs a trial to its end. `began` is called at each phase.
-pub fn run(
-    order: &TrialOrder,
-    network: Network,
-    isolation: Isolation,
-    (interrupt, turns): (&Interrupt, Turns),
-    began: &mut dyn FnMut(Report),
-) -> (Trial, Option<Histogram>) {
-    let ran = prony_engine::run(&lifecycle::config(), |handle| async move {
-        let context = TrialContext::new(order.clone(), isolation, interrupt, handle.clone());
-        let mut running = Running::new(context, network, &handle, turns, began);
-        let end = running.until_drained().await;
-        let failed_in = running.lifecycle.context.phase();
-        running.lifecycle.stop().await;
-        running.finish(end, failed_in)
-    });
-    ran.unwrap_or_else(|error| (lifecycle::without_loop(order, isolation, &error), None))
-}
-
-/// A trial under way.
-pub(super) struct Running<'a> {
+/// A trial of a server under way.
+pub struct ServerTrial<'a> {
     pub(super) lifecycle: Lifecycle<'a>,
     pub(super) context: Rc<TrialContext>,
     pub(super) participants: Participants,
@@ -84,33 +59,27 @@ pub(super) struct Running<'a> {
     counter: Option<PlannedCounter>,
 }
 
-impl<'a> Running<'a> {
-    fn new(
-        context: Rc<TrialContext>,
-        network: Network,
-        handle: &Handle,
-        turns: Turns,
-        began: &'a mut dyn FnMut(Report),
-    ) -> Running<'a> {
+impl<'a> ServerTrial<'a> {
+    /// A trial that has not begun.
+    pub fn new(lifecycle: Lifecycle<'a>, turns: Turns) -> ServerTrial<'a> {
+        let context = lifecycle.context.clone();
         // wrk does not tell what was acknowledged before and after its window.
         let knows = context.order.generator == Generator::Prony;
-        let network = Rc::new(network);
-        Running {
+        ServerTrial {
             counter: context.order.workload.counter.clone().filter(|_| knows),
-            participants: Participants::new(context.clone(), network.clone()),
-            lifecycle: Lifecycle::new(context.clone(), handle, began).with_servers_on(network),
+            participants: Participants::new(&lifecycle),
+            lifecycle,
             turns,
             context,
             histogram: None,
         }
     }
 
-    /// Runs all phases but the last.
     async fn until_drained(&mut self) -> Result<(), Halt> {
         self.lifecycle.prepare()?;
         let places = Places::find(
             &self.context.order,
-            self.participants.network(),
+            &self.lifecycle.network,
             &self.context.trial.borrow(),
         )
         .map_err(Halt::io("there is no place to listen"))?;
@@ -246,8 +215,7 @@ impl<'a> Running<'a> {
 
     /// Waits until shortly before the window, and resets the memory marks.
     async fn warm_up(&self, window: Window) -> Result<(), Halt> {
-        let shortly = Instant(window.start.0.saturating_sub(SHORTLY.0));
-        let sleeping = self.context.handle.sleep_until(shortly);
+        let sleeping = (self.context.handle).sleep_until(shortly_before(window.start));
         let living = self.participants.while_alive("the window", sleeping);
         self.context.unless_interrupted(living).await??;
         self.context.sampler.borrow_mut().reset_peaks();
@@ -258,54 +226,49 @@ impl<'a> Running<'a> {
     /// Measures the window. The inner result is an error where the subject did not survive it: what
     /// was measured is kept either way.
     async fn measure(&mut self, window: Window) -> Result<Result<(), Halt>, Halt> {
-        sleep_until(window.start);
-        let start = clock::monotonic();
-        let own = clock::process_cpu();
-        self.context.sampler.borrow_mut().begin();
-        self.context.begin_profile();
-        let cores = machine::core_times();
-        self.lifecycle.watched.in_window.set(Some(0));
-        let shortly = Instant(window.end.0.saturating_sub(SHORTLY.0));
-        let sleeping = self.context.handle.sleep_until(shortly);
-        let watched = self.context.unless_interrupted(sleeping).await;
-        self.lifecycle.watched.in_window.set(None);
-        self.context.sampler.borrow_mut().look();
-        if watched.is_ok() {
-            sleep_until(window.end);
-        }
-        let end = clock::monotonic();
-        self.context.sampler.borrow_mut().end();
-        self.context.end_profile();
-        self.lifecycle.children.collect();
+        let sleeping = self.context.handle.sleep_until(shortly_before(window.end));
+        let waiting = self.context.unless_interrupted(sleeping);
+        let (watched, late, used) = self.through(window, 0, waiting).await;
         let lived = self.participants.lives("the window ended");
         if watched.is_ok() && lived.is_ok() && self.is_ended_by(Ended::Killed) {
             // As early as its clocks allow, so that outstanding requests are not answered.
-            self.participants.kill(&self.lifecycle);
+            self.participants.kill();
         }
-        self.note_window(start, end, &cores, window);
-        let used = clock::process_cpu().0.saturating_sub(own.0);
-        self.context.trial.borrow_mut().sampler_cpu_ns = Some(used);
+        self.context.trial.borrow_mut().sampler_cpu_ns = Some(used.0);
+        self.note_late(late);
         watched?;
         Ok(lived)
     }
 
-    fn note_window(
+    /// Reads all clocks at both edges of a window, of which `samples` were taken before; it is slept through by `waiting`,
+    /// which ends shortly before it does. Yields how that ended, how late the clocks were read, and the CPU time of this process.
+    pub(super) async fn through(
         &self,
-        start: Instant,
-        end: Instant,
-        cores: &BTreeMap<u32, CoreTimes>,
         window: Window,
-    ) {
-        let used = machine::core_use(cores, &machine::core_times(), &self.context.order.cores);
-        let measured = window.end.since(window.start).0;
-        let mut trial = self.context.trial.borrow_mut();
-        trial.cores = used;
-        trial.sampled_ns = end.since(start).0;
-        trial.window_ns = measured.min(end.since(window.start).0);
+        samples: u32,
+        waiting: impl Future<Output = Result<(), Halt>>,
+    ) -> (Result<(), Halt>, Nanos, Nanos) {
+        sleep_until(window.start);
+        let open = self.lifecycle.open_window(samples);
+        let start = open.start;
+        let waited = waiting.await;
+        self.context.sampler.borrow_mut().look();
+        if waited.is_ok() {
+            sleep_until(window.end);
+        }
+        let (end, used) = self.lifecycle.close_window(open);
+        let measured = window.end.since(window.start);
+        let measured = measured.min(end.since(window.start));
+        self.context.trial.borrow_mut().window_ns += measured.0;
         let late = start.since(window.start).max(end.since(window.end));
+        (waited, late, used)
+    }
+
+    /// Notes in the record that clocks were read late.
+    pub(super) fn note_late(&self, late: Nanos) {
         if late > LATE {
             let sentence = format!("the processes' clocks were read up to {late} late");
-            trial.notes.push(sentence);
+            self.context.note(sentence);
         }
     }
 
@@ -430,9 +393,18 @@ impl<'a> Running<'a> {
             self.context.unless_interrupted(pausing).await?;
         }
     }
+}
 
-    fn finish(self, end: Result<(), Halt>, failed_in: Phase) -> (Trial, Option<Histogram>) {
-        let mut trial = self.lifecycle.finish(end, failed_in);
+impl<'a> TrialCourse<'a> for ServerTrial<'a> {
+    fn lifecycle(&mut self) -> &mut Lifecycle<'a> {
+        &mut self.lifecycle
+    }
+
+    async fn carry_out(&mut self) -> Result<(), Halt> {
+        self.until_drained().await
+    }
+
+    fn finish(self, trial: &mut Trial) -> Option<Histogram> {
         for participant in self.participants.all() {
             let Some(log) = participant.log.take() else {
                 continue;
@@ -440,18 +412,10 @@ impl<'a> Running<'a> {
             if participant.role == Role::Subject && trial.log_tail.is_empty() {
                 trial.log_tail = log.tail();
             }
-            lifecycle::close(log, &participant.title, &mut trial);
+            lifecycle::close(log, &participant.title, trial);
         }
-        let sampler = self.context.sampler.take();
-        if sampler.is_full() {
-            let full = "not all processes and threads were followed: there were too many";
-            trial.notes.push(full.to_owned());
-        }
-        if let Some(profiler) = self.context.profiler.take() {
-            profiling::keep(profiler, &sampler, &self.context, &mut trial);
-        }
-        trial.processes = sampler.records();
-        (trial, self.histogram)
+        lifecycle::keep_processes(&self.context, "", trial);
+        self.histogram
     }
 }
 
@@ -494,8 +458,13 @@ fn ask_number(counter: &PlannedCounter, place: &Place) -> Result<u64, Halt> {
     })
 }
 
+/// When what lasts until `moment` is woken: the rest of the way it is waited for outside of the loop.
+pub(super) fn shortly_before(moment: Instant) -> Instant {
+    Instant(moment.0.saturating_sub(SHORTLY.0))
+}
+
 /// Sleeps until a moment of `CLOCK_MONOTONIC`; returns at once where it has passed.
-pub(super) fn sleep_until(moment: Instant) {
+fn sleep_until(moment: Instant) {
     let request = rustix::thread::Timespec {
         tv_sec: (moment.0 / 1_000_000_000) as i64,
         tv_nsec: (moment.0 % 1_000_000_000) as _,

@@ -21,7 +21,7 @@ use crate::exchange::{self, Answer, Destination, KeptBody, Trust};
 use crate::experiment::spoken::PROTOCOL;
 use crate::experiment::words::{ORIGINALS, SYSTEMS, fill};
 use crate::experiment::{Spoken, THREADS};
-use crate::launch::{SERVER_PORT, SERVER_PORTS};
+use crate::launch::{Resolved, SERVER_PORT, SERVER_PORTS};
 use crate::network::Network;
 use crate::plan::client;
 use crate::supervise::TrialOrder;
@@ -204,21 +204,6 @@ fn ports(own: bool, used: usize, count: usize) -> io::Result<Vec<u16>> {
     }
     let all = SERVER_PORT..SERVER_PORT + SERVER_PORTS;
     Ok(all.skip(used).take(count).collect())
-}
-
-/// A command as it is executed.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Resolved {
-    /// Argument vector; empty: nothing is started.
-    pub command: Vec<String>,
-    /// Environment added to what is passed ([`crate::passed`]).
-    pub env: BTreeMap<String, String>,
-    /// Folder that it runs in.
-    pub dir: String,
-    /// The root file system that it runs in; empty: the machine's own.
-    pub root: String,
-    /// Capabilities that it keeps.
-    pub capabilities: Vec<String>,
 }
 
 /// The command of an instance of the subject (the first is 0), with its placeholders and
@@ -416,8 +401,8 @@ fn filled(
     Resolved {
         command: command.iter().map(|word| fill(word, values)).collect(),
         env: fill_all(env, values),
-        dir: dir(subject),
-        root: subject.root_dir.clone(),
+        dir: dir(subject).into(),
+        root: subject.root_dir.clone().into(),
         capabilities: subject.capabilities.clone(),
     }
 }
@@ -578,7 +563,7 @@ mod tests {
         assert_eq!(server.command, ["/b/on", "3", "/w", "81"]);
         let program = resolve_program(&usual, &asked, 1);
         assert_eq!(program.command, ["/b/on", "1", "start", "7", "-x", "7"]);
-        assert!(program.env.is_empty() && program.dir == "/s");
+        assert!(program.env.is_empty() && program.dir == Path::new("/s"));
         let chosen = order(&[
             ("hardening", "off"),
             ("threads", "9"),

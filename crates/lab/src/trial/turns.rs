@@ -15,15 +15,14 @@ use std::rc::Rc;
 
 use prony_base::{Instant, Nanos, clock};
 use prony_engine::Handle;
-use prony_record::{CoreUse, Phase, Role, Turn, Turned, Visit};
+use prony_record::{Phase, Role, Turn, Turned, Visit};
 use rustix::process::Signal;
 
 use super::context::Halt;
-use super::generator::Load;
-use super::server::{LATE, Running, SHORTLY, sleep_until};
+use super::generator::{Load, Window};
+use super::server::{ServerTrial, shortly_before};
 use super::start::Places;
 use crate::launch;
-use crate::sample::{self, machine};
 use crate::supervise::{Report, TurnOrder};
 
 /// How long processes may take to stop; one in uninterruptible sleep takes as long as that lasts.
@@ -41,7 +40,7 @@ pub struct Visited {
     late: Nanos,
 }
 
-impl Running<'_> {
+impl ServerTrial<'_> {
     /// Runs all turns, and the drain after the last. What was measured is kept however it ends.
     pub(super) async fn in_turns(&mut self, places: &Places) -> Result<(), Halt> {
         let mut visited = Visited::default();
@@ -50,11 +49,7 @@ impl Running<'_> {
         let ended = self.all_turns(places, &mut visited).await;
         let _ = launch::urgent(false);
         self.go_on(&visited);
-        if visited.late > LATE {
-            let late = visited.late;
-            self.context
-                .note(format!("the processes' clocks were read up to {late} late"));
-        }
+        self.note_late(visited.late);
         let Some(load) = &visited.load else {
             return ended;
         };
@@ -170,7 +165,11 @@ impl Running<'_> {
             true => self.context.sampler.borrow_mut().reset_peaks(),
             false => self.context.sampler.borrow_mut().again(),
         }
-        let late = self.measure_visit(start, end).await?;
+        // The memory marks are read at the end of each visit.
+        let (slept, late, _) =
+            (self.through(Window { start, end }, 1, self.sleep_until(end))).await;
+        slept?;
+        self.participants.lives("its visit ended")?;
         visited.late = visited.late.max(late);
         let turned = self.turned(&load, lead_in + length).await?;
         let first = *visited.first.get_or_insert(start);
@@ -184,38 +183,9 @@ impl Running<'_> {
         Ok(turned)
     }
 
-    /// Reads all clocks at both edges of a window, and returns how late.
-    async fn measure_visit(&mut self, start: Instant, end: Instant) -> Result<Nanos, Halt> {
-        sleep_until(start);
-        let began = clock::monotonic();
-        self.context.sampler.borrow_mut().begin();
-        let cores = machine::core_times();
-        // The memory marks are read at the end of each visit.
-        self.lifecycle.watched.in_window.set(Some(1));
-        let slept = self.sleep_until(end).await;
-        self.lifecycle.watched.in_window.set(None);
-        self.context.sampler.borrow_mut().look();
-        if slept.is_ok() {
-            sleep_until(end);
-        }
-        let ended = clock::monotonic();
-        self.context.sampler.borrow_mut().end();
-        self.lifecycle.children.collect();
-        let used = machine::core_use(&cores, &machine::core_times(), &self.context.order.cores);
-        let mut trial = self.context.trial.borrow_mut();
-        add_up(&mut trial.cores, used);
-        trial.sampled_ns += ended.since(began).0;
-        trial.window_ns += end.since(start).0.min(ended.since(start).0);
-        slept?;
-        drop(trial);
-        self.participants.lives("its visit ended")?;
-        Ok(began.since(start).max(ended.since(end)))
-    }
-
     /// Sleeps until shortly before a moment.
     async fn sleep_until(&self, moment: Instant) -> Result<(), Halt> {
-        let shortly = Instant(moment.0.saturating_sub(SHORTLY.0));
-        let sleeping = self.context.handle.sleep_until(shortly);
+        let sleeping = self.context.handle.sleep_until(shortly_before(moment));
         let living = self.participants.while_alive("its visit ended", sleeping);
         self.context.unless_interrupted(living).await?
     }
@@ -230,28 +200,16 @@ fn generator(visited: &Visited) -> Option<u32> {
     visited.load.as_ref().and_then(|load| load.pid())
 }
 
-/// Adds the use of each core in another window.
-fn add_up(all: &mut Vec<CoreUse>, more: Vec<CoreUse>) {
-    for one in more {
-        match all.iter_mut().find(|sum| sum.core == one.core) {
-            None => all.push(one),
-            Some(sum) => {
-                sum.busy_ns += one.busy_ns;
-                sum.steal_ns += one.steal_ns;
-                let both = sum.ksoftirqd_ns.zip(one.ksoftirqd_ns);
-                sum.ksoftirqd_ns = both.map(|(a, b)| a + b);
-            }
-        }
-    }
-}
-
 /// Sends SIGSTOP to every descendant except `kept`, including those forked meanwhile, and waits until all their threads
 /// are stopped.
 async fn stop_processes(handle: &Handle, kept: Option<u32>) -> Result<(), Halt> {
     let deadline = clock::monotonic() + STOP_TIMEOUT;
     loop {
         // A stopped process cannot fork: once all that are found are stopped, all have been found.
-        let moving: Vec<u32> = others(kept).into_iter().filter(|&pid| moves(pid)).collect();
+        let moving: Vec<u32> = others(kept)
+            .into_iter()
+            .filter(|&pid| launch::moves(pid))
+            .collect();
         if moving.is_empty() {
             return Ok(());
         }
@@ -277,36 +235,4 @@ fn others(kept: Option<u32>) -> Vec<u32> {
     let mut all = launch::descendants(std::process::id());
     all.retain(|&pid| Some(pid) != kept);
     all
-}
-
-/// Whether a thread of the process is neither stopped nor at its end.
-fn moves(pid: u32) -> bool {
-    let threads = launch::numbered(&format!("/proc/{pid}/task"));
-    threads.into_iter().any(|tid| {
-        let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat"));
-        let stat = text.ok().and_then(|text| sample::parse::stat(&text));
-        stat.is_some_and(|stat| !matches!(stat.state, 'T' | 't' | 'Z' | 'X'))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_core_did_in_each_window_is_added_up() {
-        let did = |core, busy_ns, ksoftirqd_ns| CoreUse {
-            core,
-            busy_ns,
-            steal_ns: busy_ns / 10,
-            ksoftirqd_ns,
-            ..CoreUse::default()
-        };
-        let mut all = Vec::new();
-        add_up(&mut all, vec![did(0, 10, Some(1)), did(1, 20, None)]);
-        add_up(&mut all, vec![did(1, 30, None), did(0, 5, Some(2))]);
-        let of = |core: &CoreUse| (core.core, core.busy_ns, core.steal_ns, core.ksoftirqd_ns);
-        let sums: Vec<_> = all.iter().map(of).collect();
-        assert_eq!(sums, [(0, 15, 1, Some(3)), (1, 50, 5, None)]);
-    }
 }

@@ -125,6 +125,7 @@ pub fn run(words: &[String]) -> ExitCode {
             .and_then(|path| Wrk::find(&path)),
         profile: profile(&has),
         again: true,
+        check_only: false,
         interrupt: Interrupt::by_flag(flag),
     };
     let environment = Environment {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use prony_lab::launch::Wanted;
-use prony_lab::supervise::{Order, ProgramOrder, Report, Supervisor};
+use prony_lab::launch::{Resolved, Wanted};
+use prony_lab::supervise::{Order, ProgramOrder, Ran, Report, Supervisor};
 use prony_record::{
     Cell, Exit, Outcome, Phase, Plan, PlannedProgram, PlannedSetting, PlannedSubject,
     PlannedWorkload, ProgramReport, SCHEMA, Source, StopRule, Trial,
@@ -360,11 +360,11 @@ fn started_by_a_parent(fixture: &Fixture, command: &[&str]) -> ProgramReport {
         std::fs::write(fixture.folder.join(file), "").expect("a file");
     }
     let order = Order::Program(ProgramOrder {
-        command: words(command),
-        env: BTreeMap::new(),
-        dir: "/".into(),
-        root: "".into(),
-        capabilities: Vec::new(),
+        resolved: Resolved {
+            command: words(command),
+            dir: "/".into(),
+            ..Resolved::default()
+        },
         output: output.clone(),
         log: fixture.folder.join("log"),
     });
@@ -376,9 +376,9 @@ fn started_by_a_parent(fixture: &Fixture, command: &[&str]) -> ProgramReport {
         }
     };
     assert!(matches!(next(), Report::Began { .. }));
-    let Report::Ran {
+    let Report::Ran(Ran {
         exit, peak_bytes, ..
-    } = next()
+    }) = next()
     else {
         panic!("it did not end");
     };

@@ -8,7 +8,7 @@ use std::time::Duration;
 use libtest_mimic::{Arguments, Completion, Trial as Test};
 use prony_base::{Nanos, Random};
 use prony_lab::build::{CommandSpec, Finished, Launcher};
-use prony_lab::launch::Wanted;
+use prony_lab::launch::{Resolved, Wanted};
 use prony_lab::store::Stored;
 use prony_lab::supervise::SupervisedLauncher;
 use prony_record::{Arrival, CheckResult, Exit, Outcome, Phase, ProcessRecord, Role, Trial};
@@ -584,12 +584,15 @@ fn commands_end_with_all_that_they_start(isolation: Isolation) {
     let log = fixture.folder.join("log");
     let run = |script: &str, timeout: Nanos, cancel: bool| {
         let command = CommandSpec {
-            argv: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
-            cwd: fixture.folder.clone(),
-            env: vec![fixture.mark()],
-            capabilities: Vec::new(),
+            resolved: Resolved {
+                command: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
+                dir: fixture.folder.clone(),
+                env: [fixture.mark()].into(),
+                ..Resolved::default()
+            },
+            rooted: None,
             log: log.clone(),
-            timeout,
+            timeout_ns: timeout.0,
         };
         let finished = launcher.run(&command, &AtomicBool::new(cancel));
         fixture.none_left();

@@ -209,7 +209,7 @@ fn without_git_the_reason_is_git() {
     struct WithoutGit<'a>(&'a Plain);
     impl Launcher for WithoutGit<'_> {
         fn run(&self, command: &CommandSpec, cancel: &AtomicBool) -> Result<Finished, LaunchError> {
-            match command.argv[0].as_str() {
+            match command.resolved.command[0].as_str() {
                 "git" => Err(LaunchError("No such file or directory".to_owned())),
                 _ => self.0.run(command, cancel),
             }
