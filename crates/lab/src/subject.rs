@@ -46,7 +46,6 @@ pub use needs::Needs;
 pub use program::{Program, Role, Variants};
 pub use repository::Repository;
 pub use root::RootFs;
-pub use server::SIGNALS;
 
 #[cfg(test)]
 mod tests;

@@ -13,9 +13,9 @@ use std::ops::RangeInclusive;
 
 use prony_record::Cell;
 
-use super::fields::{Fields, Problems};
+use super::fields::Fields;
 use super::words::short;
-use crate::diagnosis::{Diagnosis, suggest};
+use crate::diagnosis::suggest;
 
 /// The setting whose value is the protocol.
 pub const PROTOCOL: &str = "protocol";
@@ -132,7 +132,7 @@ pub fn has_meaning(name: &str, spoken: &str) -> bool {
 }
 
 /// Checks the `values` of a setting that is about how the generator speaks.
-pub fn check(name: &str, values: &[String], table: &Fields<'_, '_>, p: &mut Problems) {
+pub fn check(name: &str, values: &[String], table: &Fields<'_>) {
     let number = |text: &str, right: RangeInclusive<u64>| {
         text.parse().is_ok_and(|number| right.contains(&number))
     };
@@ -158,7 +158,7 @@ pub fn check(name: &str, values: &[String], table: &Fields<'_, '_>, p: &mut Prob
             DEPTHS.end()
         ),
     };
-    p.note(Diagnosis::new(table.span_of("values"), message).help(help));
+    table.note("values", message, help);
 }
 
 #[cfg(test)]

@@ -14,12 +14,9 @@ use prony_record::{
 };
 use toml::Spanned;
 
-use super::fields::Origin;
+use super::fields::{Origin, Problems};
 use super::spoken;
 use crate::diagnosis::{Diagnoses, Diagnosis};
-
-/// Connections that a workload may ask for, where it does not say `max`.
-pub const CONNECTIONS_MAX_DEFAULT: u32 = 20_000;
 
 /// A parsed experiment. Names that refer to subjects are not yet checked
 /// ([`super::check_names`]): a subject's id may stand in its own file.
@@ -420,6 +417,11 @@ impl Experiment {
     /// Problems that were found after parsing, shown in this file.
     pub fn diagnoses(&self, problems: Vec<Diagnosis>) -> Diagnoses {
         Diagnoses::new(&self.origin.path, &self.text, problems)
+    }
+
+    /// Nothing, or the problems that were found after parsing.
+    pub(crate) fn checked(&self, problems: Problems) -> Result<(), Diagnoses> {
+        problems.checked(Some(()), &self.origin.path, &self.text)
     }
 }
 
