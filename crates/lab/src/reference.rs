@@ -17,6 +17,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::ops::RangeInclusive;
+use std::str::FromStr;
 use std::sync::LazyLock;
 
 use prony_base::Nanos;
@@ -62,6 +63,11 @@ impl KeyFile {
     /// All, in the order of the page.
     pub const ALL: [KeyFile; 3] = [KeyFile::Experiment, KeyFile::Subject, KeyFile::Scenario];
 
+    /// What the command line calls it.
+    pub fn name(self) -> &'static str {
+        ["experiment", "subject", "scenario"][self as usize]
+    }
+
     /// What the page calls it, and its top.
     fn titles(self) -> (&'static str, &'static str) {
         match self {
@@ -95,6 +101,16 @@ impl KeyFile {
         })
     }
 
+    /// The names of all keys of the table at `path`, those of tables among them.
+    pub(crate) fn names_in(self, path: &str) -> Vec<&'static str> {
+        let table = self.table(path).map(|(table, ..)| table);
+        let refused = table.iter().flat_map(|table| &table.refused);
+        let keys = table.iter().flat_map(|table| &table.key);
+        let own = refused.chain(keys.map(|key| &key.name));
+        let own = own.map(String::as_str);
+        own.chain(self.tables_in(path)).collect()
+    }
+
     /// The names of the tables in the one at `path`.
     pub(crate) fn tables_in(self, path: &str) -> impl Iterator<Item = &'static str> {
         let places = self.tables().iter().flat_map(|table| table.places.keys());
@@ -102,6 +118,15 @@ impl KeyFile {
             let (outer, name) = place.rsplit_once('.').unwrap_or(("", place));
             (outer == path && !name.is_empty()).then_some(name)
         })
+    }
+}
+
+impl FromStr for KeyFile {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<KeyFile, String> {
+        let found = KeyFile::ALL.into_iter().find(|file| file.name() == name);
+        found.ok_or_else(|| "it is experiment, subject or scenario".to_owned())
     }
 }
 
@@ -127,6 +152,9 @@ pub(crate) struct KeyTable {
     /// Keys that mean something to a reader but nothing here, and what is there instead.
     #[serde(default)]
     pub unsupported: BTreeMap<String, String>,
+    /// Keys that are refused for a reason of their own.
+    #[serde(default)]
+    pub refused: Vec<String>,
     /// Its keys, in the order of the page.
     #[serde(default, deserialize_with = "in_order")]
     pub key: Vec<KeyEntry>,
@@ -193,6 +221,8 @@ pub struct KeyEntry {
     pub(crate) required: bool,
     /// What a value that is none of its words is answered with; `{}` stands for it.
     pub(crate) wrong: Option<String>,
+    /// What is said of its words then, where none of them is near.
+    pub(crate) help: Option<String>,
     /// A line that has it.
     pub example: String,
 }

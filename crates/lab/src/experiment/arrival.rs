@@ -118,7 +118,7 @@ fn plain(text: &str) -> Result<f64, String> {
 }
 
 /// The rates that a workload's cells may have; none where it has no rate.
-fn rates_of(workload: &Workload) -> &[f64] {
+pub fn rates_of(workload: &Workload) -> &[f64] {
     match &workload.arrival {
         Arrival::Constant { rates_per_s } | Arrival::Poisson { rates_per_s } => rates_per_s,
         _ => &[],
@@ -127,20 +127,6 @@ fn rates_of(workload: &Workload) -> &[f64] {
 
 /// What can be checked once the whole file is read.
 pub fn check_within(experiment: &Experiment, p: &Problems) {
-    let has = |rate: &f64| {
-        let mut workloads = experiment.workloads.iter();
-        workloads.any(|workload| rates_of(workload).contains(rate))
-    };
-    if experiment.workloads.is_empty() {
-        return;
-    }
-    if let Some(kept) = &experiment.quick.rates
-        && let Some(rate) = kept.get_ref().iter().find(|rate| !has(rate))
-    {
-        let message = format!("[run.quick] has the rate {rate}, and no workload does");
-        let help = "a quick run does fewer of the same cells, never others";
-        p.advise(kept.span(), message, help);
-    }
     for workload in &experiment.workloads {
         if !workload.rows.is_empty() && rates_of(workload).len() > 1 {
             let message = "a workload with `rows` has one rate: its rows are compared at that";

@@ -63,7 +63,7 @@ impl Problems {
     }
 
     /// Notes that `value` is not what `name` must be, and gives nothing.
-    fn wrong<T>(&self, name: &str, value: &Value<'_>, wanted: &str) -> Option<T> {
+    pub fn wrong<T>(&self, name: &str, value: &Value<'_>, wanted: &str) -> Option<T> {
         let kind = kind_with_article(value.get_ref());
         self.note(
             value.span(),
@@ -108,7 +108,7 @@ impl<'a> Fields<'a> {
         Fields::new(file, "", 0..0, Some(table), problems)
     }
 
-    /// Begins to read the table at `path` of a file: notes the keys that it cannot have.
+    /// Begins to read the table at `path` of a file, if it is there: notes the keys that it cannot have.
     fn new(
         file: KeyFile,
         path: &str,
@@ -130,9 +130,13 @@ impl<'a> Fields<'a> {
         fields
     }
 
+    /// Begins to read a table in this one, if it is there.
+    fn child(&self, key: &str, span: Range<usize>, table: Option<&'a DeTable<'a>>) -> Fields<'a> {
+        Fields::new(self.file, &self.path_in(key), span, table, self.problems)
+    }
+
     fn check_keys(&self) {
-        let own = self.keys.key.iter().map(|key| key.name.as_str());
-        let known: Vec<&str> = own.chain(self.file.tables_in(self.path)).collect();
+        let known = self.file.names_in(self.path);
         for (key, _) in self.table.into_iter().flatten() {
             let typed: &str = key.get_ref();
             if known.contains(&typed) {
@@ -160,6 +164,11 @@ impl<'a> Fields<'a> {
 
     /// The value of `key`, if it stands there, by this name or its older one.
     pub fn raw(&self, key: &str) -> Option<&'a Value<'a>> {
+        debug_assert!(
+            self.file.names_in(self.path).contains(&key),
+            "`{key}` of {} is described",
+            self.place
+        );
         let older = || self.keys.older.iter().find(|(_, name)| *name == key);
         let own = self.by_name(key);
         own.or_else(|| self.by_name(older()?.0))
@@ -269,15 +278,7 @@ impl<'a> Fields<'a> {
 
     /// The same, as if it were there without keys where it is not, or is no table.
     pub fn table_or_empty(&self, key: &str) -> Fields<'a> {
-        let empty = || {
-            Fields::new(
-                self.file,
-                &self.path_in(key),
-                self.span.clone(),
-                None,
-                self.problems,
-            )
-        };
+        let empty = || self.child(key, self.span.clone(), None);
         self.table(key).unwrap_or_else(empty)
     }
 
@@ -304,18 +305,8 @@ impl<'a> Fields<'a> {
 
     /// `value` as a table that is described as `key`, if it is one.
     pub fn inner(&self, key: &str, value: &'a Value<'a>) -> Option<Fields<'a>> {
-        let DeValue::Table(table) = value.get_ref() else {
-            return None;
-        };
-        let path = self.path_in(key);
-        let table = Some(table);
-        Some(Fields::new(
-            self.file,
-            &path,
-            value.span(),
-            table,
-            self.problems,
-        ))
+        let table = value.get_ref().as_table()?;
+        Some(self.child(key, value.span(), Some(table)))
     }
 
     /// The array of tables `key`; empty where it is not there.
@@ -348,14 +339,10 @@ impl<'a> Fields<'a> {
 
     /// The keys that are not described, with their values, in the order in which they are written.
     pub fn others(&self) -> impl Iterator<Item = (Spanned<&'a str>, &'a Value<'a>)> {
-        let is_other = |key: &str| {
-            let is_older = self.keys.older.contains_key(key);
-            self.keys.key(key).is_none() && !is_older && self.place_in(key).is_empty()
-        };
-        self.table
-            .into_iter()
-            .flat_map(in_order)
-            .filter(move |(key, _)| is_other(key.get_ref()))
+        let known = self.file.names_in(self.path);
+        let is_other = move |key: &str| !known.contains(&key) && !self.keys.older.contains_key(key);
+        let all = self.table.into_iter().flat_map(in_order);
+        all.filter(move |(key, _)| is_other(key.get_ref()))
     }
 }
 
@@ -439,9 +426,11 @@ impl FromValue for String {
             let usual = format!("`{}` cannot be `{{}}`", rule.name);
             let message = rule.key.wrong.as_ref().unwrap_or(&usual);
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            let help = suggest(&text, rule.key.of.as_deref().unwrap_or(rule.name), &words);
-            p.advise(value.span(), message.replace("{}", &short(&text)), help);
-            return None;
+            let usual = || suggest(&text, rule.key.of.as_deref().unwrap_or(rule.name), &words);
+            let help = rule.key.help.clone();
+            let help = help.filter(|_| nearest(&text, words.iter().copied()).is_none());
+            let message = message.replace("{}", &short(&text));
+            p.advise(value.span(), message, help.unwrap_or_else(usual));
         }
         Some(text)
     }

@@ -11,9 +11,10 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::fields::{self, Fields, FromValue, Problems, Value, ValueRule};
-use super::types::{Connections, SubjectEntry, Workload};
+use super::types::{Connections, Experiment, SubjectEntry, Workload};
 use super::words::{self, short};
 use crate::diagnosis::{nearest, quoted, suggest};
+use crate::reference::KeyFile;
 
 /// Threads of a subject, or processors that it may use.
 pub const THREADS: RangeInclusive<u64> = 1..=4_096;
@@ -28,6 +29,7 @@ impl FromValue for Connections {
                 p.advise(value.span(), message, help);
                 None
             }
+            DeValue::Array(_) => p.wrong(rule.name, value, &format!("a {}", rule.form)),
             _ => u32::read(value, rule, p).map(Connections::Exactly),
         }
     }
@@ -184,21 +186,37 @@ pub fn known(kind: &str, name: &Spanned<String>, right: &[&str], p: &Problems) {
     }
 }
 
-/// Notes a value that the setting does not have.
-pub fn known_value(
-    setting: &Spanned<String>,
-    value: &Spanned<String>,
-    right: &[&str],
+/// Notes which values of settings, of the table at `path`, the experiment does not have. `place`: how messages name the table.
+pub fn check_settings(
+    experiment: &Experiment,
+    (path, place): (&str, &str),
+    written: &[(Spanned<String>, Spanned<String>)],
     p: &Problems,
 ) {
-    if !right.contains(&value.get_ref().as_str()) {
-        let message = format!(
-            "setting `{}` has no value `{}`",
-            setting.get_ref(),
-            value.get_ref()
-        );
-        let help = suggest(value.get_ref(), "value", right);
-        p.advise(value.span(), message, help);
+    let settings = &experiment.settings;
+    for (name, value) in written {
+        let Some(setting) = settings.iter().find(|setting| setting.name == *name) else {
+            let mut keys = KeyFile::Experiment.names_in(path);
+            keys.extend(
+                settings
+                    .iter()
+                    .map(|setting| setting.name.get_ref().as_str()),
+            );
+            let message = format!("unknown key `{}` {place}", short(name.get_ref()));
+            let help = suggest(name.get_ref(), "key", &keys);
+            p.advise(name.span(), message, help);
+            continue;
+        };
+        let values: Vec<&str> = setting.values.iter().map(String::as_str).collect();
+        if !values.contains(&value.get_ref().as_str()) {
+            let (name, value_typed) = (name.get_ref(), value.get_ref());
+            let message = format!("setting `{name}` has no value `{value_typed}`");
+            p.advise(
+                value.span(),
+                message,
+                suggest(value_typed, "value", &values),
+            );
+        }
     }
 }
 

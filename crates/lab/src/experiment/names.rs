@@ -3,26 +3,13 @@
 use toml::Spanned;
 
 use super::fields::Problems;
-use super::keys::{differ, known, known_value, twice};
-use super::service;
-use super::sources;
+use super::keys::{self, differ, known, twice};
 use super::types::{Connections, Experiment, Parts, THREADS};
 use super::words::short;
+use super::{arrival, service, sources};
 use crate::diagnosis::{Diagnoses, suggest};
+use crate::reference::KeyFile;
 use crate::subject::Subject;
-
-/// Keys of `exclude`, of rows and of claims, which no setting can be called.
-const RESERVED: [&str; 9] = [
-    "subject",
-    "workload",
-    "connections",
-    "rate",
-    "count",
-    "title",
-    "baseline",
-    "metric",
-    "over",
-];
 
 /// What can be checked without the subjects' own files.
 pub(super) fn check_within(experiment: &Experiment, p: &Problems) {
@@ -31,8 +18,12 @@ pub(super) fn check_within(experiment: &Experiment, p: &Problems) {
     twice("workload", &workloads, p);
     twice("setting", &settings, p);
     sources::check_within(experiment, p);
+    // What `exclude`, rows and claims have beside the names of settings.
+    let file = KeyFile::Experiment;
+    let mixed = file.tables().iter().filter(|table| table.others);
+    let reserved: Vec<&str> = mixed.flat_map(|table| file.names_in(&table.id)).collect();
     for name in &settings {
-        if RESERVED.contains(&name.get_ref().as_str()) {
+        if reserved.contains(&name.get_ref().as_str()) {
             let message = format!("a setting cannot be called `{}`", name.get_ref());
             p.note(name.span(), message);
         }
@@ -46,19 +37,11 @@ pub(super) fn check_within(experiment: &Experiment, p: &Problems) {
         if let Some(name) = &exclusion.workload {
             known("workload", name, &texts(&workloads), p);
         }
-        for (name, value) in &exclusion.settings {
-            let found = experiment.settings.iter().find(|s| s.name == *name);
-            match found {
-                None => unknown_key(name, &texts(&settings), p),
-                Some(setting) => {
-                    let values: Vec<&str> = setting.values.iter().map(String::as_str).collect();
-                    known_value(name, value, &values, p);
-                }
-            }
-        }
+        let place = ("exclude", "in exclude = [{…}]");
+        keys::check_settings(experiment, place, &exclusion.settings, p);
     }
     check_quick(experiment, p);
-    super::arrival::check_within(experiment, p);
+    arrival::check_within(experiment, p);
     check_window(experiment, p);
     super::client::check_within(experiment, p);
     service::check_within(&experiment.settings, p);
@@ -70,39 +53,46 @@ fn texts<'a>(names: &[&'a Spanned<String>]) -> Vec<&'a str> {
     names.iter().map(|name| name.get_ref().as_str()).collect()
 }
 
-fn unknown_key(name: &Spanned<String>, settings: &[&str], p: &Problems) {
-    let mut keys = vec!["subject", "workload", "connections", "rate", "count"];
-    keys.extend(settings);
-    let message = format!("unknown key `{}` in exclude = [{{…}}]", name.get_ref());
-    let help = suggest(name.get_ref(), "key", &keys);
-    p.advise(name.span(), message, help);
-}
-
-/// A quick number of connections must be one of some workload, or it would be
-/// passed over in silence; so must a quick count.
+/// What a quick run keeps must be of some workload, or it would be passed over in silence.
 fn check_quick(experiment: &Experiment, p: &Problems) {
-    const HELP: &str = "a quick run does fewer of the same cells, never others";
-    if experiment.workloads.is_empty() {
+    let (quick, workloads) = (&experiment.quick, &experiment.workloads);
+    if workloads.is_empty() {
         return;
     }
-    if let Some(kept) = &experiment.quick.connections {
-        let asked = |count: &Connections| {
-            let mut workloads = experiment.workloads.iter();
-            workloads.any(|workload| workload.connections.contains(count))
-        };
-        let other = kept.get_ref().iter().find(|count| !asked(count));
-        if let Some(Connections::Exactly(count)) = other {
-            let message = format!("[run.quick] has {count} connections, and no workload does");
-            p.advise(kept.span(), message, HELP);
-        }
-    }
-    if let Some(kept) = &experiment.quick.count {
-        let works = || experiment.workloads.iter().filter_map(|w| w.work.as_ref());
-        let asked = |count: &u64| works().any(|work| work.counts.contains(count));
-        if let Some(count) = kept.get_ref().iter().find(|count| !asked(count)) {
-            let message = format!("[run.quick] has the count {count}, and no workload does");
-            p.advise(kept.span(), message, HELP);
-        }
+    let is_asked = |count: &Connections| {
+        let mut all = workloads.iter();
+        *count == Connections::Max || all.any(|workload| workload.connections.contains(count))
+    };
+    check_kept(&quick.connections, is_asked, p, |count| match count {
+        Connections::Exactly(count) => format!("{count} connections"),
+        Connections::Max => String::new(),
+    });
+    let works = || {
+        workloads
+            .iter()
+            .filter_map(|workload| workload.work.as_ref())
+    };
+    let is_asked = |count: &u64| works().any(|work| work.counts.contains(count));
+    check_kept(&quick.count, is_asked, p, |count| {
+        format!("the count {count}")
+    });
+    let rates = || workloads.iter().flat_map(arrival::rates_of);
+    let is_asked = |rate: &f64| rates().any(|own| own == rate);
+    check_kept(&quick.rates, is_asked, p, |rate| format!("the rate {rate}"));
+}
+
+/// Notes the first of `kept` that no workload asks for.
+fn check_kept<T>(
+    kept: &Option<Spanned<Vec<T>>>,
+    is_asked: impl Fn(&T) -> bool,
+    p: &Problems,
+    shown: impl Fn(&T) -> String,
+) {
+    let Some(kept) = kept else { return };
+    if let Some(other) = kept.get_ref().iter().find(|one| !is_asked(one)) {
+        let message = format!("[run.quick] has {}, and no workload does", shown(other));
+        let help = "a quick run does fewer of the same cells, never others";
+        p.advise(kept.span(), message, help);
     }
 }
 

@@ -166,7 +166,7 @@ fn stated(table: &Fields<'_>) -> Option<Stated> {
             let value = number_needed(table, "value")? * factor;
             Some(Stated::Absolute { value, dimension })
         }
-        _ => {
+        "range" => {
             let (dimension, factor) = unit(table)?;
             let end = |key| table.get(key).map(|end: f64| end * factor);
             let (from, to) = (end("from"), end("to"));
@@ -182,6 +182,7 @@ fn stated(table: &Fields<'_>) -> Option<Stated> {
                 dimension,
             })
         }
+        _ => None,
     }
 }
 
@@ -332,29 +333,7 @@ pub fn check_within(experiment: &Experiment, p: &Problems) {
     let wanted = claims.flat_map(|claim| claim.original.iter().chain(&claim.ours));
     for wanted in wanted.flat_map(Wanted::both) {
         keys::known("workload", &wanted.workload, &workloads, p);
-        for (name, value) in &wanted.settings {
-            let Some(setting) = experiment.settings.iter().find(|s| s.name == *name) else {
-                let mut keys = vec![
-                    "subject",
-                    "workload",
-                    "connections",
-                    "count",
-                    "metric",
-                    "over",
-                ];
-                keys.extend(
-                    experiment
-                        .settings
-                        .iter()
-                        .map(|s| s.name.get_ref().as_str()),
-                );
-                let message = format!("unknown key `{}` of a cell", short(name.get_ref()));
-                let help = suggest(name.get_ref(), "key", &keys);
-                p.advise(name.span(), message, help);
-                continue;
-            };
-            let values: Vec<&str> = setting.values.iter().map(String::as_str).collect();
-            keys::known_value(name, value, &values, p);
-        }
+        let place = ("published.original", "of a cell");
+        keys::check_settings(experiment, place, &wanted.settings, p);
     }
 }

@@ -69,7 +69,8 @@ pub fn values_by_setting(table: &Fields<'_>) -> Vec<(Spanned<String>, Spanned<St
 pub fn check_within(experiment: &Experiment, p: &Problems) {
     for workload in &experiment.workloads {
         for row in &workload.rows {
-            check_settings(experiment, row, p);
+            let place = ("workload.rows", "in a row");
+            keys::check_settings(experiment, place, &row.settings, p);
         }
         check_titles(workload, p);
         check_alike(workload, p);
@@ -96,26 +97,6 @@ fn check_used(experiment: &Experiment, p: &Problems) {
             let message = format!("no row has the setting `{name}`, and all tables have rows");
             p.advise(setting.name.span(), message, "leave it out");
         }
-    }
-}
-
-fn check_settings(experiment: &Experiment, row: &Row, p: &Problems) {
-    for (name, value) in &row.settings {
-        let Some(setting) = experiment.settings.iter().find(|s| s.name == *name) else {
-            let mut keys = vec!["title", "subject", "baseline"];
-            keys.extend(
-                experiment
-                    .settings
-                    .iter()
-                    .map(|s| s.name.get_ref().as_str()),
-            );
-            let message = format!("unknown key `{}` in a row", short(name.get_ref()));
-            let help = suggest(name.get_ref(), "key", &keys);
-            p.advise(name.span(), message, help);
-            continue;
-        };
-        let values: Vec<&str> = setting.values.iter().map(String::as_str).collect();
-        keys::known_value(name, value, &values, p);
     }
 }
 

@@ -4,19 +4,14 @@
 //! Not for: rows of a table ([`super::rows`]), or the topology of one cell
 //! ([`crate::plan`]).
 
-use std::ops::RangeInclusive;
-
 use prony_record::{Ended, Output};
-use toml::Spanned;
 
 use super::fields::{Fields, FromValue, Problems, Value, ValueRule};
 use super::folder;
 use super::keys::by_value;
 use super::types::{Counter, Setting, SettingTopology, SubjectEntry};
-use super::words::{self, BACKING_PLACEHOLDERS, FRONT_PLACEHOLDERS, short};
+use super::words::{self, BACKING_PLACEHOLDERS, FRONT_PLACEHOLDERS};
 
-/// Values of both.
-const PROCESSES: RangeInclusive<u64> = 1..=64;
 /// Folders of a role, which begin the names of services.
 const PREFIX: &str = "backing/";
 fn is_path(name: &str) -> bool {
@@ -36,13 +31,12 @@ pub fn read_front(table: &Fields<'_>) -> Option<SubjectEntry> {
 fn read_service(table: &Fields<'_>, example: &str, right: &[&str]) -> Option<SubjectEntry> {
     let message = format!("`{{key}}` cannot be in {}: only a folder can", table.place);
     let help = format!("a folder with a subject.toml of this role: ref = \"{example}\"");
-    let entry = folder::read(table, (&message, &help), right)?;
-    let name = entry.name.as_ref().map(Spanned::get_ref);
+    let name: Option<String> = table.get("name");
     if let Some(name) = name.filter(|name| is_taken(name)) {
-        let message = format!("it cannot be called `{name}`: `{{{name}}}` means something else");
-        table.note("name", message, "");
+        let taken = format!("it cannot be called `{name}`: `{{{name}}}` means something else");
+        table.note("name", taken, "");
     }
-    Some(entry)
+    folder::read(table, (&message, &help), right)
 }
 
 /// Whether `{name}` is a placeholder of its own.
@@ -75,20 +69,6 @@ impl FromValue for Output {
             "null" => Some(Output::Null),
             _ => Some(Output::File),
         }
-    }
-}
-
-/// Whether the values of `instances` and `generators` are numbers of processes.
-pub fn check_processes(name: &str, values: &[String], table: &Fields<'_>) {
-    let is_right = |value: &&String| {
-        let number = value.parse().ok();
-        number.is_some_and(|count: u64| PROCESSES.contains(&count))
-    };
-    if let Some(wrong) = values.iter().find(|value| !is_right(value)) {
-        let (least, most) = PROCESSES.into_inner();
-        let message = format!("`{}` is no number of {name}", short(wrong));
-        let help = format!("values = [1, 2]: whole numbers from {least} to {most}");
-        table.note("values", message, help);
     }
 }
 

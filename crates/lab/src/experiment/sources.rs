@@ -81,7 +81,6 @@ fn read_scenario(table: &Fields<'_>) -> Option<SentRequests> {
             "`{key}` cannot go with `scenario`: what users send are the steps of its file";
         table.refuse(&[key], message, help);
     }
-    let planned = planned(table, false);
     let file: Spanned<String> = table.get("scenario")?;
     let path = file.get_ref().clone();
     let name = path.rsplit('/').next().unwrap_or_default();
@@ -92,7 +91,7 @@ fn read_scenario(table: &Fields<'_>) -> Option<SentRequests> {
             flows: Vec::new(),
         }),
         cookies: false,
-        ..planned.source
+        ..planned(table, false).0
     };
     Some(SentRequests {
         request: RequestTemplate::default(),
@@ -136,18 +135,18 @@ fn read_requests(table: &Fields<'_>) -> Option<SentRequests> {
     if table.is_empty_list("requests") {
         table.note("requests", "`requests` is empty: name at least one", "");
     }
-    let planned = planned(table, is_one);
+    let (planned, order_said) = planned(table, is_one);
     let common = match is_one {
         true => common?,
         false => common.unwrap_or_default(),
     };
     let (requests, first) = listed(requests, common, is_one)?;
     let name = name_of_path(file.as_ref().unwrap_or(&first.path));
-    let is_needed = !is_one || planned.source != PlannedSource::default() || is_filled(&first);
+    let is_needed = !is_one || planned != PlannedSource::default() || is_filled(&first);
     let path = |one: &PlannedRequest| one.request.path.clone();
     let source = is_needed.then(|| WorkloadSource {
         paths: requests.iter().map(path).collect(),
-        is_order_said: planned.order.is_some(),
+        is_order_said: order_said.is_some(),
         ..WorkloadSource::of(
             table,
             PlannedSource {
@@ -156,9 +155,9 @@ fn read_requests(table: &Fields<'_>) -> Option<SentRequests> {
                     Some(_) => first.headers.clone(),
                     None => Vec::new(),
                 },
-                order: order(planned.order, &requests, table),
+                order: order(order_said, &requests, table),
                 requests,
-                ..planned.source
+                ..planned
             },
         )
     });
@@ -213,13 +212,8 @@ fn listed(
     Some((requests, first.unwrap_or(common)))
 }
 
-/// Keys that stand beside the requests.
-struct SourceKeys {
-    source: PlannedSource,
-    order: Option<RequestOrder>,
-}
-
-fn planned(table: &Fields<'_>, is_one: bool) -> SourceKeys {
+/// What stands beside the requests, and the order that is said.
+fn planned(table: &Fields<'_>, is_one: bool) -> (PlannedSource, Option<RequestOrder>) {
     let file: Option<String> = table.get("requests_file");
     let format = table.parsed("format", |format| {
         format.parse::<RequestFormat>().map(|_| format.to_owned())
@@ -236,6 +230,7 @@ fn planned(table: &Fields<'_>, is_one: bool) -> SourceKeys {
         table.note("order", "one request has no order", "");
     }
     let data: Option<String> = table.get("data");
+    let is_data_random = order_said(table, "data_order").unwrap_or_default();
     if data.is_none() {
         table.refuse(&["data_order"], "`data_order` is that of `data`", "");
     }
@@ -247,24 +242,22 @@ fn planned(table: &Fields<'_>, is_one: bool) -> SourceKeys {
     if table.has("user") && !user.contains(':') {
         table.note("user", "`user` is NAME:PASSWORD, with a colon", "");
     }
-    SourceKeys {
-        source: PlannedSource {
-            file: file.map(named),
-            format: format.unwrap_or_default(),
-            data: data.map(named),
-            data_order: match order_said(table, "data_order") {
-                Some(true) => RowOrder::Random,
-                _ => RowOrder::InTurn,
-            },
-            user,
-            bearer,
-            cookies: table.value("cookies"),
-            compressed: table.value("compressed"),
-            follow: table.value("follow"),
-            ..PlannedSource::default()
+    let source = PlannedSource {
+        file: file.map(named),
+        format: format.unwrap_or_default(),
+        data: data.map(named),
+        data_order: match is_data_random {
+            true => RowOrder::Random,
+            false => RowOrder::InTurn,
         },
-        order,
-    }
+        user,
+        bearer,
+        cookies: table.value("cookies"),
+        compressed: table.value("compressed"),
+        follow: table.value("follow"),
+        ..PlannedSource::default()
+    };
+    (source, order)
 }
 
 /// Whether the order is random, where `key` says it.

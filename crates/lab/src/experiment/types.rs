@@ -103,28 +103,6 @@ pub struct Run {
     pub is_warmup_said: bool,
 }
 
-impl Default for Run {
-    fn default() -> Run {
-        Run {
-            blocks: 6,
-            duration: Nanos::from_secs(10),
-            warmup: Nanos::from_secs(2),
-            visits: None,
-            seed: 1,
-            reference: None,
-            copy: true,
-            aim: None,
-            require: Vec::new(),
-            profile: false,
-            threads: None,
-            cores: None,
-            duration_at: None,
-            warmup_at: None,
-            is_warmup_said: false,
-        }
-    }
-}
-
 /// `[run.quick]`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Quick {

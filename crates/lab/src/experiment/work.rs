@@ -2,15 +2,18 @@
 //! settings, which choose among builds, threads and kernel settings too. Pure.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use toml::Spanned;
 
 use super::fields::Fields;
 use super::keys::{self, by_value, check_placeholders};
-use super::types::{ALL_CORES, From, Setting, THREADS, Work, Workload, is_number_of_processes};
+use super::types::{ALL_CORES, From, GENERATORS, INSTANCES, Setting, THREADS, Work, Workload};
 use super::words::{self, PROGRAM_PLACEHOLDERS, START_PLACEHOLDERS, short};
 use super::{client, find_max, service, sources, spoken};
 
+/// Values of the settings of processes.
+const PROCESSES: RangeInclusive<u64> = 1..=64;
 /// Keys of a workload that are about requests.
 const OF_REQUESTS: [&str; 6] = [
     "request",
@@ -119,28 +122,25 @@ pub fn read_setting(table: &Fields<'_>, backings: &[String]) -> Option<Setting> 
     })
 }
 
-/// Whether the values of a setting whose name has a meaning are what it means.
+/// Notes a value that is not what the name of its setting means.
 fn check_meaning(name: &str, values: &[String], table: &Fields<'_>) {
-    if name == THREADS {
-        check_threads(values, table);
-    } else if is_number_of_processes(name) {
-        service::check_processes(name, values, table);
-    } else if spoken::is_spoken(name) {
-        spoken::check(name, values, table);
-    }
-}
-
-/// Checks that the values of the setting `threads` are numbers of threads.
-fn check_threads(values: &[String], table: &Fields<'_>) {
-    let right = |value: &&String| {
-        let number = value
-            .parse()
-            .is_ok_and(|count: u64| keys::THREADS.contains(&count));
-        !number && value.as_str() != ALL_CORES
+    let problem = |value: &String| {
+        let number = value.parse().unwrap_or(0_u64);
+        let (is_right, help) = match name {
+            THREADS => (
+                value == ALL_CORES || keys::THREADS.contains(&number),
+                "values = [1, 4, \"cores\"]: numbers, or \"cores\" for all that there are",
+            ),
+            INSTANCES | GENERATORS => (
+                PROCESSES.contains(&number),
+                "values = [1, 2]: whole numbers from 1 to 64",
+            ),
+            _ => return spoken::value_problem(name, value),
+        };
+        let message = || format!("`{}` is no number of {name}", short(value));
+        (!is_right).then(|| (message(), help.to_owned()))
     };
-    if let Some(wrong) = values.iter().find(right) {
-        let message = format!("`{}` is no number of threads", short(wrong));
-        let help = "values = [1, 4, \"cores\"]: numbers, or \"cores\" for all that there are";
+    if let Some((message, help)) = values.iter().find_map(problem) {
         table.note("values", message, help);
     }
 }

@@ -20,6 +20,10 @@ pub fn schema(file: KeyFile) -> Value {
 /// Adds what is right of a table at `path`.
 fn of_table(file: KeyFile, table: &KeyTable, path: &str, schema: &mut Value) {
     let mut keys: Map<String, Value> = table.key.iter().map(of_key).collect();
+    let mut others = match table.others {
+        true => of_form(&ValueForm::Word),
+        false => false.into(),
+    };
     for name in file.tables_in(path) {
         let inner = [path, name].join(".");
         let Some((table, path, _)) = file.table(inner.trim_start_matches('.')) else {
@@ -33,7 +37,7 @@ fn of_table(file: KeyFile, table: &KeyTable, path: &str, schema: &mut Value) {
         // A table of any names, or a value that may be a table, too.
         let own = match (name, keys.remove(name)) {
             ("NAME", _) => {
-                schema["additionalProperties"] = own;
+                others = own;
                 continue;
             }
             (_, Some(value)) => json!({ "anyOf": [value, own] }),
@@ -48,10 +52,7 @@ fn of_table(file: KeyFile, table: &KeyTable, path: &str, schema: &mut Value) {
     schema["type"] = "object".into();
     schema["description"] = plain(&table.text).into();
     schema["properties"] = keys.into();
-    schema["additionalProperties"] = match table.others {
-        true => of_form(&ValueForm::Word),
-        false => false.into(),
-    };
+    schema["additionalProperties"] = others;
 }
 
 fn of_key(key: &KeyEntry) -> (String, Value) {

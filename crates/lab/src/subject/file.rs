@@ -25,7 +25,7 @@ use super::originals;
 use super::program::{self, Program, Role, Variants};
 use super::repository::{self, Repository};
 use super::root::{self, RootFs};
-use super::server::{self, Served, ready_default, stop_default};
+use super::server::{self, ready_default, stop_default};
 
 /// The file that makes a folder a subject.
 pub const FILE: &str = "subject.toml";
@@ -201,59 +201,55 @@ pub(crate) fn read(text: &str, origin: &Origin, p: &Problems) -> Option<Subject>
     let top = Fields::top(KeyFile::Subject, root.get_ref(), p);
     let (name, language) = (name_of(&top, "name"), language_of(&top));
     // A misspelt role is not to be blamed for parts that the right one does not need.
-    let kind = program::read_role(&top).unwrap_or_else(|| Role::likely(&top));
-    let own_root = top.table("root");
+    let role = program::read_role(&top).unwrap_or_else(|| Role::likely(&top));
     let build = top.table("build").and_then(|table| read_build(&table));
     let needs = needs::read(&top.table_or_empty("needs"));
     let (needs, build) = with_source(&top, needs, build);
-    let variants = program::variants(&top);
-    let served = read_served(&top, kind, &variants);
-    let program = read_program(&top, kind, &variants);
-    let client = read_client(&top, kind, &variants);
+    let source = top.table("source");
+    let own_root = top.table("root");
     let version = top.table_required("version", "cmd = \"make version\"");
     let version = version.and_then(|table| shell_command(&table, &VERSION_PLACEHOLDERS));
-    let texts = || {
-        let texts = served.iter().flat_map(Served::texts);
-        let texts = texts.chain(program.iter().flat_map(Program::texts));
-        texts.chain(client.iter().flat_map(Client::texts))
-    };
-    check_build_dir(&top, texts());
-    let span = top.span_of("needs");
-    let all = texts().chain(&version);
-    originals::check(&needs.files, needs.original.as_ref(), all, &span, p);
-    let summary = top.get("summary");
-    let repositories = top.table("source").map(|table| repository::read(&table));
-    let own_root = own_root.and_then(|table| root::read(&table, &origin.folder));
-    let (name, language, served) = (name?, language?, served?);
-    Some(Subject {
-        id: format!("{}/{name}", group(kind, &language, &origin.folder)),
-        name,
-        role: kind,
+    let mut subject = Subject {
+        id: format!("{}/{name}", group(role, &language, &origin.folder)),
+        role,
         language,
-        summary: summary?,
         homepage: top.value("homepage"),
         source: Source::Folder {
             dir: origin.folder.display().to_string(),
         },
-        repositories: repositories.unwrap_or_default(),
-        revision: None,
-        endpoints: served.endpoints,
+        repositories: source.map_or_else(Vec::new, |table| repository::read(&table)),
         needs,
-        root: own_root,
+        root: own_root.and_then(|table| root::read(&table, &origin.folder)),
         build,
-        start: served.command,
-        env: served.env,
-        ready: served.ready.unwrap_or_else(ready_default),
-        stop: served.stop.unwrap_or_else(stop_default),
-        version: version?,
-        threads: None,
-        program,
-        client,
-        counts: served.counts,
-        variants,
-        protocols: served.protocols,
+        version: version.unwrap_or_default(),
+        variants: program::variants(&top),
         text: text.to_owned(),
-    })
+        ..blank(&name, &top.value::<String>("summary"))
+    };
+    match role {
+        Role::Server => server::read_server(&top, &mut subject),
+        Role::Backing | Role::Front => server::read_service(&top, &mut subject),
+        Role::Program | Role::Client => program::refuse_server_parts(role, &top),
+    }
+    if !role.is_service() {
+        subject.program = read_program(&top, &subject);
+        subject.client = read_client(&top, &subject);
+    }
+    let texts = || {
+        let protocols = subject.protocols.values().flatten();
+        let environments = subject.environments().flat_map(BTreeMap::values);
+        let program = subject.program.iter().flat_map(|program| &program.cmd);
+        let client = subject.client.iter();
+        let client = client.flat_map(|client| client.cmd.iter().chain(&client.translate));
+        let own = subject.start.iter().chain(protocols).chain(environments);
+        own.chain(program).chain(client)
+    };
+    check_build_dir(&top, texts());
+    let span = top.span_of("needs");
+    let all = texts().chain([&subject.version]);
+    let needs = &subject.needs;
+    originals::check(&needs.files, needs.original.as_ref(), all, &span, p);
+    Some(subject)
 }
 
 /// The first part of an id: what the folder is in, by what it must be.
@@ -286,59 +282,42 @@ fn with_source(top: &Fields<'_>, mut needs: Needs, build: Option<Build>) -> (Nee
     (needs, build.or(Some(nothing)))
 }
 
-fn read_served(top: &Fields<'_>, kind: Role, variants: &Variants) -> Option<Served> {
-    match kind {
-        Role::Server => server::read_served(top, variants),
-        Role::Backing | Role::Front => server::read_service(kind, top, variants),
-        Role::Program | Role::Client => {
-            program::refuse_server_parts(kind, top);
-            Some(Served::default())
-        }
-    }
-}
-
-fn read_client(top: &Fields<'_>, kind: Role, variants: &Variants) -> Option<Client> {
-    if kind.is_service() {
-        return None;
-    }
-    if kind == Role::Client && !top.has("client") {
+fn read_client(top: &Fields<'_>, subject: &Subject) -> Option<Client> {
+    if subject.role == Role::Client && !top.has("client") {
         let example = "cmd = [\"wrk\", \"-t\", \"{threads}\", \"-c\", \"{connections}\", \"-d\", \"{seconds}s\", \"{url}\"]";
         top.table_required("client", example);
     }
-    client::client(&top.table("client")?, variants)
+    client::client(&top.table("client")?, &subject.variants)
 }
 
-fn read_program(top: &Fields<'_>, kind: Role, variants: &Variants) -> Option<Program> {
-    if kind.is_service() {
-        return None;
-    }
-    if kind == Role::Program && !top.has("program") {
+fn read_program(top: &Fields<'_>, subject: &Subject) -> Option<Program> {
+    if subject.role == Role::Program && !top.has("program") {
         let example = "cmd = [\"{build}/program\", \"--count\", \"{count}\"]";
         top.table_required("program", example);
     }
-    program::program(&top.table("program")?, variants)
+    program::program(&top.table("program")?, &subject.variants)
 }
 
 /// `language`, which a service need not say: it is in the folder of its role.
-fn language_of(top: &Fields<'_>) -> Option<String> {
+fn language_of(top: &Fields<'_>) -> String {
     let role = top.raw("role").and_then(|role| role.get_ref().as_str());
     let services = [Role::Backing.name(), Role::Front.name()];
     if role.is_some_and(|role| services.contains(&role)) && !top.has("language") {
-        return Some(String::new());
+        return String::new();
     }
     name_of(top, "language")
 }
 
-fn name_of(top: &Fields<'_>, key: &'static str) -> Option<String> {
-    let name: String = top.get(key)?;
+fn name_of(top: &Fields<'_>, key: &'static str) -> String {
+    let name: String = top.value(key);
     let problem = match name.contains('/') {
         true => Some("it becomes part of file names, and holds a `/`".to_owned()),
         false => words::name_problem(&name),
     };
-    if let Some(problem) = problem {
+    if let Some(problem) = problem.filter(|_| top.has(key)) {
         top.note(key, problem, "");
     }
-    Some(name)
+    name
 }
 
 fn read_build(table: &Fields<'_>) -> Option<Build> {

@@ -9,6 +9,7 @@ use prony_base::Nanos;
 use prony_record::{CountsSign, ReadySign, StopRule};
 use toml::Spanned;
 
+use super::file::Subject;
 use super::program::{self, Role, Variants};
 use crate::experiment::fields::Fields;
 use crate::experiment::keys::{self, check_placeholders};
@@ -18,95 +19,53 @@ use crate::experiment::words::{
 };
 use crate::{counts, launch};
 
-/// The parts of a server.
-#[derive(Default)]
-pub(super) struct Served {
-    pub endpoints: Vec<String>,
-    pub command: Vec<String>,
-    pub env: BTreeMap<String, String>,
-    pub ready: Option<ReadySign>,
-    pub stop: Option<StopRule>,
-    pub counts: Option<CountsSign>,
-    pub protocols: BTreeMap<String, Vec<String>>,
+/// Reads all parts of a server into `subject`.
+pub(super) fn read_server(top: &Fields<'_>, subject: &mut Subject) {
+    subject.endpoints = top.value("endpoints");
+    read_started(top, &START_PLACEHOLDERS, subject);
+    subject.counts = top.table("counts").and_then(|table| read_counts(&table));
+    subject.protocols = read_protocols(&top.table_or_empty("protocols"), &subject.variants);
 }
 
-impl Served {
-    pub fn texts(&self) -> impl Iterator<Item = &String> {
-        let of_protocols = self.protocols.values().flatten();
-        self.command
-            .iter()
-            .chain(self.env.values())
-            .chain(of_protocols)
+/// Reads all parts of a service that stands around servers into `subject`.
+pub(super) fn read_service(top: &Fields<'_>, subject: &mut Subject) {
+    program::refuse_subject_parts(subject.role, top);
+    if subject.role == Role::Backing {
+        return read_started(top, &BACKING_PLACEHOLDERS, subject);
     }
-}
-
-/// All parts of a server.
-pub(super) fn read_served(top: &Fields<'_>, variants: &Variants) -> Option<Served> {
-    let endpoints = top.get("endpoints");
-    let start = read_start(top, &START_PLACEHOLDERS, variants);
-    let ready = read_ready(top);
-    let counts = top.table("counts").and_then(|table| read_counts(&table));
-    let protocols = read_protocols(&top.table_or_empty("protocols"), variants);
-    let stop = top.table("stop").map(|table| stop(&table));
-    let (command, env) = start?;
-    Some(Served {
-        counts,
-        protocols,
-        endpoints: endpoints?,
-        command,
-        env,
-        ready: Some(ready?),
-        stop,
-    })
-}
-
-fn read_ready(top: &Fields<'_>) -> Option<ReadySign> {
-    ready(&top.table_required("ready", "port = true")?)
-}
-
-/// All parts of a service that stands around servers.
-pub(super) fn read_service(role: Role, top: &Fields<'_>, variants: &Variants) -> Option<Served> {
-    program::refuse_subject_parts(role, top);
-    let is_front = role == Role::Front;
-    let right: &[&str] = match is_front {
-        true => &FRONT_PLACEHOLDERS,
-        false => &BACKING_PLACEHOLDERS,
-    };
-    let start = read_start(top, right, variants);
-    let ready = read_ready(top);
-    if is_front && ready.as_ref().is_some_and(|ready| ready.sign == "line") {
+    read_started(top, &FRONT_PLACEHOLDERS, subject);
+    if subject.ready.sign == "line" {
         let message = "a front is ready when its port accepts, or when it answers";
         top.note("ready", message, "port = true, or http = \"/path\"");
     }
-    let stop = top.table("stop").map(|table| stop(&table));
-    let (command, env) = start?;
-    let mut texts = command.iter().chain(env.values());
-    if is_front && !texts.any(|text| text.contains("{upstreams}")) {
+    let mut texts = subject.start.iter().chain(subject.env.values());
+    if !subject.start.is_empty() && !texts.any(|text| text.contains("{upstreams}")) {
         let message = "`{upstreams}` stands neither in the command nor in the environment";
         let help = "a front must be told whom to ask: add \"--upstreams\", \"{upstreams}\"";
         top.note("start", message, help);
     }
-    Some(Served {
-        command,
-        env,
-        ready: Some(ready?),
-        stop,
-        ..Served::default()
-    })
 }
 
-type Start = (Vec<String>, BTreeMap<String, String>);
-
-fn read_start(top: &Fields<'_>, right: &[&str], variants: &Variants) -> Option<Start> {
+/// What is started: `[start]`, `[ready]` and `[stop]`.
+fn read_started(top: &Fields<'_>, right: &[&str], subject: &mut Subject) {
     let example = "cmd = [\"{build}/server\", \"--port\", \"{port}\"]";
-    let table = top.table_required("start", example)?;
-    let (command, env) = (keys::command(&table, false), table.value("env"));
-    let command = command?;
-    let right = program::with_variants(right, variants);
-    check_placeholders(&table, "cmd", &command, &right);
-    check_placeholders(&table, "env", BTreeMap::values(&env), &right);
-    check_port(&table, command.iter().chain(env.values()));
-    Some((command, env))
+    if let Some(table) = top.table_required("start", example) {
+        subject.env = table.value("env");
+        let right = program::with_variants(right, &subject.variants);
+        check_placeholders(&table, "env", subject.env.values(), &right);
+        if let Some(command) = keys::command(&table, false) {
+            check_placeholders(&table, "cmd", &command, &right);
+            check_port(&table, command.iter().chain(subject.env.values()));
+            subject.start = command;
+        }
+    }
+    let sign = top.table_required("ready", "port = true");
+    if let Some(sign) = sign.and_then(|table| ready(&table)) {
+        subject.ready = sign;
+    }
+    if let Some(table) = top.table("stop") {
+        subject.stop = stop(&table);
+    }
 }
 
 /// A server must be told where to listen: Prony chooses the port.

@@ -10,17 +10,24 @@ use crate::subject::Subject;
 
 const PAGE: &str = "docs/experiment-reference.md";
 
-/// A file in which the keys of a table stand.
+/// Files of one kind in which keys stand.
 #[derive(Deserialize)]
+struct Samples {
+    /// A file that says as little as it can.
+    base: String,
+    /// What is particular to a table, by its id.
+    table: BTreeMap<String, Sample>,
+}
+
+/// What the keys of a table stand in.
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
 struct Sample {
-    id: String,
-    /// `@` stands for the table.
+    /// A file, in which `@` stands for the table; empty: the base with it.
     file: String,
     /// What an example needs beside its own key.
-    #[serde(default)]
     usual: String,
     /// The same of single keys.
-    #[serde(default)]
     with: BTreeMap<String, String>,
 }
 
@@ -35,28 +42,44 @@ impl Sample {
     }
 }
 
-/// Each key with the file that its examples stand in.
-fn samples() -> Vec<(KeyFile, Sample, &'static KeyEntry)> {
+/// `base` with the table in place of what it has of it.
+fn laid_into(base: &str, table: &KeyTable) -> String {
+    let header = match (table.id.as_str(), table.several) {
+        ("", _) => String::new(),
+        (id, true) => format!("[[{id}]]"),
+        (id, false) => format!("[{id}]"),
+    };
+    let mut sections: Vec<String> = vec![String::new()];
+    for line in base.lines() {
+        if line.starts_with('[') {
+            sections.push(String::new());
+        }
+        sections
+            .last_mut()
+            .expect("one at least")
+            .push_str(&format!("{line}\n"));
+    }
+    if header.is_empty() {
+        return format!("@\n{}", sections[1..].concat());
+    }
+    sections.retain(|section| section.lines().next() != Some(&header));
+    format!("{}{header}\n@\n", sections.concat())
+}
+
+/// Each key with its table, and what its examples stand in.
+fn samples() -> Vec<(KeyFile, &'static KeyTable, &'static KeyEntry, Sample)> {
     let text = include_str!("samples.toml");
-    let mut read: BTreeMap<String, Vec<Sample>> = toml::from_str(text).expect("samples");
+    let read: BTreeMap<String, Samples> = toml::from_str(text).expect("samples");
     let mut all = Vec::new();
-    for (file, name) in KeyFile::ALL
-        .into_iter()
-        .zip(["experiment", "subject", "scenario"])
-    {
+    for file in KeyFile::ALL {
+        let Samples { base, table: own } = &read[file.name()];
         for table in file.tables() {
-            for key in &table.key {
-                let samples = read.get_mut(name).expect("samples of a file");
-                let place = samples.iter().position(|sample| sample.id == table.id);
-                let sample = &samples[place.unwrap_or_else(|| panic!("no sample of {}", key.id))];
-                let sample = Sample {
-                    id: sample.id.clone(),
-                    file: sample.file.clone(),
-                    usual: sample.usual.clone(),
-                    with: sample.with.clone(),
-                };
-                all.push((file, sample, key));
+            let mut sample = own.get(&table.id).cloned().unwrap_or_default();
+            if sample.file.is_empty() {
+                sample.file = laid_into(base, table);
             }
+            let keys = table.key.iter();
+            all.extend(keys.map(|key| (file, table, key, sample.clone())));
         }
     }
     all
@@ -114,13 +137,80 @@ fn the_page_is_what_the_keys_say() {
     check_written(PAGE, &page());
 }
 
+#[test]
+fn the_schemas_are_what_the_keys_say() {
+    for file in KeyFile::ALL {
+        let path = format!("docs/schemas/{}.json", file.name());
+        check_written(&path, &format!("{:#}\n", schema(file)));
+    }
+}
+
+/// Files of this repository, of each kind.
+fn written_here(file: KeyFile) -> Vec<String> {
+    let root = prony_testkit::root();
+    let below = |folder: &Path| -> Vec<PathBuf> {
+        let entries = fs::read_dir(folder).into_iter().flatten();
+        entries
+            .map(|entry| entry.expect("an entry").path())
+            .collect()
+    };
+    let paths = match file {
+        KeyFile::Experiment => below(&root.join("experiments")),
+        KeyFile::Subject => {
+            let groups = below(&root.join("subjects"));
+            let folders = groups.iter().flat_map(|group| below(group));
+            folders.map(|folder| folder.join("subject.toml")).collect()
+        }
+        KeyFile::Scenario => Vec::new(),
+    };
+    let paths = paths
+        .iter()
+        .filter(|path| path.extension().is_some_and(|name| name == "toml"));
+    let texts: Vec<String> = paths
+        .filter_map(|path| fs::read_to_string(path).ok())
+        .collect();
+    assert!(texts.len() > 5 || file == KeyFile::Scenario, "{file:?}");
+    texts
+}
+
+/// Every file of this repository and every example is right by the schema, and a key that none has is wrong in each table.
+#[test]
+fn the_schemas_take_what_is_read_and_refuse_other_keys() {
+    for file in KeyFile::ALL {
+        let (mut schemas, mut compiler) = (boon::Schemas::new(), boon::Compiler::new());
+        compiler
+            .add_resource("s.json", schema(file))
+            .expect("a resource");
+        let index = compiler.compile("s.json", &mut schemas).expect("a schema");
+        let is_right = |text: &str| {
+            let value: serde_json::Value = toml::from_str(text).expect(text);
+            let wrong = schemas.validate(&value, index).err();
+            wrong.map(|wrong| format!("{wrong:#}\n{text}"))
+        };
+        let samples = samples().into_iter().filter(|(of, ..)| *of == file);
+        let (mut texts, mut misspelt) = (written_here(file), Vec::new());
+        for (_, table, key, sample) in samples {
+            texts.push(sample.file_with(key, &key.example));
+            if !table.others {
+                misspelt.push(sample.file_with(key, "no_such_key = 1"));
+            }
+        }
+        let wrong: Vec<String> = texts.iter().filter_map(|text| is_right(text)).collect();
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        for text in misspelt {
+            assert!(is_right(&text).is_some(), "{text}");
+            assert!(meaning(file, &text).is_err(), "{text}");
+        }
+    }
+}
+
 /// All of each key is there, and what holds without it is said once.
 #[test]
 fn the_keys_are_whole() {
     for file in KeyFile::ALL {
         assert!(file.tables().len() > 4, "{file:?}");
     }
-    let all: Vec<&KeyEntry> = samples().iter().map(|(_, _, key)| *key).collect();
+    let all: Vec<&KeyEntry> = samples().iter().map(|(_, _, key, _)| *key).collect();
     let distinct: BTreeSet<&String> = all.iter().map(|key| &key.id).collect();
     assert_eq!(distinct.len(), all.len());
     for key in all {
@@ -134,7 +224,7 @@ fn the_keys_are_whole() {
 #[test]
 fn examples_and_defaults_are_what_is_read() {
     let mut wrong = Vec::new();
-    for (file, sample, key) in samples() {
+    for (file, _, key, sample) in samples() {
         let without = meaning(file, &sample.file_with(key, ""));
         let text = sample.file_with(key, &key.example);
         match meaning(file, &text) {
