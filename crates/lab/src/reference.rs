@@ -107,8 +107,14 @@ impl KeyFile {
         let refused = table.iter().flat_map(|table| &table.refused);
         let keys = table.iter().flat_map(|table| &table.key);
         let own = refused.chain(keys.map(|key| &key.name));
-        let own = own.map(String::as_str);
-        own.chain(self.tables_in(path)).collect()
+        let mut names: Vec<&str> = own.map(String::as_str).collect();
+        for name in self.tables_in(path) {
+            // A key that may be a table or another value is among both.
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
     }
 
     /// The names of the tables in the one at `path`.

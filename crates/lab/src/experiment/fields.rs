@@ -165,7 +165,7 @@ impl<'a> Fields<'a> {
     /// The value of `key`, if it stands there, by this name or its older one.
     pub fn raw(&self, key: &str) -> Option<&'a Value<'a>> {
         debug_assert!(
-            self.file.names_in(self.path).contains(&key),
+            self.file.names_in(self.path).contains(&key) || self.keys.unsupported.contains_key(key),
             "`{key}` of {} is described",
             self.place
         );

@@ -200,6 +200,7 @@ pub(crate) fn read(text: &str, origin: &Origin, p: &Problems) -> Option<Subject>
     let root = document(text, p)?;
     let top = Fields::top(KeyFile::Subject, root.get_ref(), p);
     let (name, language) = (name_of(&top, "name"), language_of(&top));
+    let summary: String = top.value("summary");
     // A misspelt role is not to be blamed for parts that the right one does not need.
     let role = program::read_role(&top).unwrap_or_else(|| Role::likely(&top));
     let build = top.table("build").and_then(|table| read_build(&table));
@@ -207,8 +208,6 @@ pub(crate) fn read(text: &str, origin: &Origin, p: &Problems) -> Option<Subject>
     let (needs, build) = with_source(&top, needs, build);
     let source = top.table("source");
     let own_root = top.table("root");
-    let version = top.table_required("version", "cmd = \"make version\"");
-    let version = version.and_then(|table| shell_command(&table, &VERSION_PLACEHOLDERS));
     let mut subject = Subject {
         id: format!("{}/{name}", group(role, &language, &origin.folder)),
         role,
@@ -221,10 +220,9 @@ pub(crate) fn read(text: &str, origin: &Origin, p: &Problems) -> Option<Subject>
         needs,
         root: own_root.and_then(|table| root::read(&table, &origin.folder)),
         build,
-        version: version.unwrap_or_default(),
         variants: program::variants(&top),
         text: text.to_owned(),
-        ..blank(&name, &top.value::<String>("summary"))
+        ..blank(&name, &summary)
     };
     match role {
         Role::Server => server::read_server(&top, &mut subject),
@@ -234,6 +232,9 @@ pub(crate) fn read(text: &str, origin: &Origin, p: &Problems) -> Option<Subject>
     if !role.is_service() {
         subject.program = read_program(&top, &subject);
         subject.client = read_client(&top, &subject);
+    }
+    if let Some(table) = top.table_required("version", "cmd = \"make version\"") {
+        subject.version = shell_command(&table, &VERSION_PLACEHOLDERS).unwrap_or_default();
     }
     let texts = || {
         let protocols = subject.protocols.values().flatten();
