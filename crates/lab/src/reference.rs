@@ -168,8 +168,8 @@ pub(crate) struct KeyTable {
 
 impl KeyTable {
     fn all(text: &str) -> Vec<KeyTable> {
-        let read: Result<BTreeMap<String, Vec<KeyTable>>, _> = toml::from_str(text);
-        let mut tables = read.unwrap_or_default().remove("table").unwrap_or_default();
+        let read: BTreeMap<String, Vec<KeyTable>> = toml::from_str(text).expect("tables of keys");
+        let mut tables: Vec<KeyTable> = read.into_values().flatten().collect();
         for table in &mut tables {
             for key in &mut table.key {
                 key.id = match table.id.as_str() {

@@ -31,7 +31,7 @@
 pub(crate) mod client;
 pub(crate) mod file;
 mod load;
-mod needs;
+pub(crate) mod needs;
 pub(crate) mod originals;
 pub(crate) mod program;
 pub(crate) mod repository;

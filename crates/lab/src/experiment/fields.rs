@@ -15,12 +15,9 @@ use prony_base::Nanos;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use super::words::{self, short};
+use super::words::{self, ITEMS_MAX, short};
 use crate::diagnosis::{Diagnoses, Diagnosis, nearest, quoted, suggest};
 use crate::reference::{KeyEntry, KeyFile, KeyTable, ValueForm};
-
-/// Items of one list or table at the most.
-pub const ITEMS_MAX: usize = 1_000;
 
 /// A value with its place.
 pub type Value<'a> = Spanned<DeValue<'a>>;
@@ -536,7 +533,7 @@ impl<T: FromValue> FromValue for BTreeMap<String, T> {
     }
 }
 
-impl<T: FromValue> FromValue for Vec<(Spanned<String>, T)> {
+impl FromValue for Pairs {
     fn read(value: &Value<'_>, rule: ValueRule<'_>, p: &Problems) -> Option<Self> {
         named(value, rule, p)
     }

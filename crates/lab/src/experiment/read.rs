@@ -18,7 +18,7 @@ use super::words::{self, PROGRAM_PLACEHOLDERS, START_PLACEHOLDERS};
 use super::{arrival, client, cores, expect, find_max, published, require, rows, service, work};
 use crate::diagnosis::Diagnoses;
 use crate::reference::KeyFile;
-use crate::subject::{program, server};
+use crate::subject::{needs, program, server};
 use crate::sums::HexOf;
 
 /// Why what is required of all workloads is required of no step, and what to do.
@@ -188,7 +188,7 @@ fn read_subject(table: &Fields<'_>, backings: &[String]) -> Option<SubjectEntry>
         args: table.value("args"),
         env: table.value("env"),
         commands: table.value("commands"),
-        capabilities: server::capabilities(table),
+        capabilities: needs::capabilities(table),
         endpoints: table.get("endpoints"),
         ready: table.table("ready").and_then(|ready| server::ready(&ready)),
         stop: table.table("stop").map(|stop| server::stop(&stop)),

@@ -67,6 +67,8 @@ pub const VERSION_PLACEHOLDERS: [&str; 5] = ["dir", "build", "prony", "systems",
 pub const SYSTEMS: &str = "{systems}";
 /// The placeholder, in `subject.toml` alone, of the folder of what its user has built.
 pub const ORIGINALS: &str = "originals";
+/// Items of one list or table at the most.
+pub const ITEMS_MAX: usize = 1_000;
 /// Bytes of a name at the most.
 pub const NAME_BYTES_MAX: usize = 80;
 /// Bytes of a text of one line at the most.

@@ -3,8 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{KeyEntry, KeyFile, KeyTable, ValueForm, plain};
-use crate::experiment::fields::ITEMS_MAX;
-use crate::experiment::words::LINE_BYTES_MAX;
+use crate::experiment::words::{ITEMS_MAX, LINE_BYTES_MAX};
 
 /// The schema of a file, by draft 7, which editors of TOML know. It has each key and the form of its value, and knows neither which
 /// keys go together nor what is right of texts.

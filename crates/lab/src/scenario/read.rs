@@ -7,8 +7,8 @@ use toml::Spanned;
 
 use super::file::{FileFlow, FileStep, ScenarioFile, Variables};
 use super::step::{Defaults, read_step};
-use crate::experiment::fields::{Fields, ITEMS_MAX, Problems, document};
-use crate::experiment::words::short;
+use crate::experiment::fields::{Fields, Problems, document};
+use crate::experiment::words::{ITEMS_MAX, short};
 use crate::reference::KeyFile;
 
 /// The file; with problems it is not to be used. `has_data`: names may be columns of a data file.

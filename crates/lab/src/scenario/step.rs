@@ -330,23 +330,23 @@ fn goes_on(table: &Fields<'_>) -> Option<bool> {
 
 /// `status`: a code, a class such as `"2xx"`, or a list of these.
 fn statuses(table: &Fields<'_>) -> Vec<u16> {
-    let statuses: Vec<Statuses> = table.value("status");
+    let statuses: Vec<StatusCodes> = table.value("status");
     statuses.into_iter().flat_map(|of| of.0).collect()
 }
 
 /// Codes of status.
 #[derive(PartialEq)]
-struct Statuses(Range<u16>);
+struct StatusCodes(Range<u16>);
 
-impl FromValue for Statuses {
-    fn read(value: &Value<'_>, rule: ValueRule<'_>, p: &Problems) -> Option<Statuses> {
+impl FromValue for StatusCodes {
+    fn read(value: &Value<'_>, rule: ValueRule<'_>, p: &Problems) -> Option<StatusCodes> {
         let DeValue::String(class) = value.get_ref() else {
             let code = u32::read(value, rule, p)? as u16;
-            return Some(Statuses(code..code + 1));
+            return Some(StatusCodes(code..code + 1));
         };
         let digit = class.strip_suffix("xx").map(str::parse);
         if let Some(Ok(class @ 2..=5)) = digit {
-            return Some(Statuses(class * 100..(class + 1) * 100));
+            return Some(StatusCodes(class * 100..(class + 1) * 100));
         }
         let message = format!(
             "`{}` is no class of status codes such as \"2xx\"",

@@ -8,8 +8,10 @@ use toml::Spanned;
 
 use super::originals;
 use super::repository::{self, Repository};
-use super::server::capabilities;
 use crate::experiment::fields::Fields;
+use crate::experiment::keys;
+use crate::experiment::words::short;
+use crate::launch;
 
 /// `[needs]` of a subject.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -52,7 +54,7 @@ pub(super) fn read(table: &Fields<'_>) -> Needs {
     let original = table.table("original");
     Needs {
         commands: table.value("commands"),
-        files: files.into_iter().map(Spanned::into_inner).collect(),
+        files: keys::texts(files),
         original: original.and_then(|table| repository::repository(&table)),
         packages: ["debian", "any", "cargo"]
             .into_iter()
@@ -61,4 +63,17 @@ pub(super) fn read(table: &Fields<'_>) -> Needs {
         when: listed.get("when").unwrap_or_else(|| table.value("when")),
         capabilities: capabilities(table),
     }
+}
+
+/// `capabilities`, each one that the kernel has.
+pub(crate) fn capabilities(table: &Fields<'_>) -> Vec<String> {
+    let names: Vec<Spanned<String>> = table.value("capabilities");
+    for name in &names {
+        if launch::capability_named(name.get_ref()).is_none() {
+            let message = format!("`{}` is no capability", short(name.get_ref()));
+            let help = "capabilities = [\"sys_nice\"], as capabilities(7) lists them, in small letters without CAP_";
+            table.problems.advise(name.span(), message, help);
+        }
+    }
+    keys::texts(names)
 }

@@ -61,11 +61,9 @@ impl Program {
 /// `[variants]`: lists of names by setting.
 pub(super) fn variants(top: &Fields<'_>) -> Variants {
     let p = top.problems;
-    let mut read = Variants::new();
-    let listed: Vec<(Spanned<String>, Spanned<Vec<Spanned<String>>>)> = top.value("variants");
-    for (name, values) in listed {
+    for (name, _) in top.entries("variants") {
         let plain = |c: char| c.is_ascii_lowercase() || c == '_';
-        let typed = name.get_ref().as_str();
+        let typed = *name.get_ref();
         if typed.is_empty() || !typed.chars().all(plain) {
             let message =
                 "a variant is named in lower-case letters and `_`: commands have it in braces";
@@ -81,15 +79,18 @@ pub(super) fn variants(top: &Fields<'_>) -> Variants {
                 format!("a variant cannot be called `{typed}`: `{{{typed}}}` means something else");
             p.note(name.span(), message);
         }
+    }
+    let listed: BTreeMap<String, Spanned<Vec<Spanned<String>>>> = top.value("variants");
+    let checked = |(name, values): (String, Spanned<Vec<Spanned<String>>>)| {
         if values.get_ref().is_empty() {
             let message =
-                format!("`{typed}` is empty; it is a list of names, the usual build first");
+                format!("`{name}` is empty; it is a list of names, the usual build first");
             p.note(values.span(), message);
         }
         keys::check_differ(values.get_ref(), "value", p);
-        read.insert(name.into_inner(), keys::texts(values.into_inner()));
-    }
-    read
+        (name, keys::texts(values.into_inner()))
+    };
+    listed.into_iter().map(checked).collect()
 }
 
 /// `[program]`.

@@ -7,17 +7,16 @@ use std::collections::BTreeMap;
 
 use prony_base::Nanos;
 use prony_record::{CountsSign, ReadySign, StopRule};
-use toml::Spanned;
 
 use super::file::Subject;
 use super::program::{self, Role, Variants};
+use crate::counts;
 use crate::experiment::fields::Fields;
 use crate::experiment::keys::{self, check_placeholders};
 use crate::experiment::spoken::{PLAIN, PROTOCOLS};
 use crate::experiment::words::{
-    BACKING_PLACEHOLDERS, FRONT_PLACEHOLDERS, OF_TLS, START_PLACEHOLDERS, short,
+    BACKING_PLACEHOLDERS, FRONT_PLACEHOLDERS, OF_TLS, START_PLACEHOLDERS,
 };
-use crate::{counts, launch};
 
 /// Reads all parts of a server into `subject`.
 pub(super) fn read_server(top: &Fields<'_>, subject: &mut Subject) {
@@ -167,17 +166,4 @@ fn read_protocols(table: &Fields<'_>, variants: &Variants) -> BTreeMap<String, V
     };
     let protocols = PROTOCOLS.into_iter().filter(|&one| one != PLAIN);
     protocols.filter_map(read).collect()
-}
-
-/// `capabilities`, each one that the kernel has.
-pub(crate) fn capabilities(table: &Fields<'_>) -> Vec<String> {
-    let names: Vec<Spanned<String>> = table.value("capabilities");
-    for name in &names {
-        if launch::capability_named(name.get_ref()).is_none() {
-            let message = format!("`{}` is no capability", short(name.get_ref()));
-            let help = "capabilities = [\"sys_nice\"], as capabilities(7) lists them, in small letters without CAP_";
-            table.problems.advise(name.span(), message, help);
-        }
-    }
-    keys::texts(names)
 }
