@@ -1,21 +1,28 @@
-//! `prony explain`: the page of a finding, or the list of all; or a key of an experiment or a `subject.toml`.
+//! `prony explain`: the page of a finding, or the list of all; or a key of an experiment, a `subject.toml` or a scenario, or the schema of one.
 
 use clap::Args;
 use prony_findings::Code;
-use prony_lab::reference;
+use prony_lab::reference::{self, KeyFile};
 
 use crate::{Ending, Streams};
 
 /// `prony explain`
 #[derive(Debug, Args)]
 pub struct ExplainWords {
-    /// The code of a finding, such as P003, or a key of an experiment or a subject.toml, such as run.blocks or
+    /// The code of a finding, such as P003, or a key of an experiment, a subject.toml or a scenario, such as run.blocks or
     /// blocks; without one, all codes are listed
     pub code: Option<String>,
+    /// Prints the JSON Schema of a file that people write: experiment, subject or scenario
+    #[arg(long, value_name = "FILE", conflicts_with = "code")]
+    pub schema: Option<KeyFile>,
 }
 
 /// Runs `prony explain`.
 pub fn run(words: &ExplainWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+    if let Some(file) = words.schema {
+        writeln!(streams.out, "{:#}", reference::schema(file))?;
+        return Ok(Ending::Done);
+    }
     let Some(code) = &words.code else {
         for code in Code::ALL {
             writeln!(streams.out, "{}  {}", code.as_str(), code.title())?;

@@ -1,21 +1,20 @@
 //! Values of the command line that several commands take: what an experiment's file may ask for, too.
 
-use std::ops::RangeInclusive;
-
 use prony_base::Nanos;
 use prony_base::typed::duration;
-use prony_lab::experiment::{BLOCKS, BUDGET, DURATION, VISITS, WARMUP, cores as lists};
+use prony_lab::experiment::cores as lists;
+use prony_lab::reference;
 use prony_record::Cores;
 
 /// As many blocks as an experiment's file may ask for.
 pub fn blocks() -> clap::builder::RangedI64ValueParser<u32> {
-    let (least, most) = (*BLOCKS.start() as i64, *BLOCKS.end() as i64);
-    clap::value_parser!(u32).range(least..=most)
+    let (least, most) = reference::whole_numbers("run.blocks").into_inner();
+    clap::value_parser!(u32).range(least as i64..=most as i64)
 }
 
 /// A time that an experiment's file may give to spend.
 pub fn budget(text: &str) -> Result<Nanos, String> {
-    within(text, "budget", &BUDGET)
+    within(text, "budget", "run.budget")
 }
 
 /// Cores by role, as an experiment's file may give them.
@@ -31,7 +30,7 @@ pub fn visits(text: &str) -> Result<Nanos, String> {
     if text == OFF {
         return Ok(Nanos::ZERO);
     }
-    within(text, "length of a visit", &VISITS).map_err(|wrong| format!("{wrong}, or {OFF}"))
+    within(text, "length of a visit", "run.visits").map_err(|wrong| format!("{wrong}, or {OFF}"))
 }
 
 /// Visits as [`visits`] reads them.
@@ -44,17 +43,17 @@ pub fn visits_typed(length: Nanos) -> String {
 
 /// A window that an experiment's file may ask for.
 pub fn window(text: &str) -> Result<Nanos, String> {
-    within(text, "window", &DURATION)
+    within(text, "window", "run.duration")
 }
 
 /// A warm-up that an experiment's file may ask for.
 pub fn warmup(text: &str) -> Result<Nanos, String> {
-    within(text, "warm-up", &WARMUP)
+    within(text, "warm-up", "run.warmup")
 }
 
-/// A length of time in `range`, else what is wrong with it as `what`.
-fn within(text: &str, what: &str, range: &RangeInclusive<Nanos>) -> Result<Nanos, String> {
-    let length = duration::parse(text)?;
+/// A length of time that the key `id` may have, else what is wrong with it as `what`.
+fn within(text: &str, what: &str, id: &str) -> Result<Nanos, String> {
+    let (length, range) = (duration::parse(text)?, reference::lengths(id));
     match range.contains(&length) {
         true => Ok(length),
         false => Err(format!(

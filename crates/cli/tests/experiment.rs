@@ -436,6 +436,16 @@ fn a_finding_is_explained_and_an_unknown_one_is_answered() {
         "{key}"
     );
     assert!(key.contains("run.quick.blocks\n"), "{key}");
+    let schema = |file: &str| {
+        let printed = prony(&folder).args(["explain", "--schema", file]).output();
+        printed.expect("prony")
+    };
+    let printed = text(&schema("subject").stdout);
+    let read: serde_json::Value = serde_json::from_str(&printed).expect("JSON");
+    assert_eq!(read["properties"]["start"]["additionalProperties"], false);
+    let unknown = schema("subjects");
+    assert_eq!(code(&unknown), Some(2));
+    assert!(text(&unknown.stderr).contains("experiment, subject or scenario"));
 }
 
 /// Two subjects that answer as `prony serve` does: one whose build takes nothing, and the reference, whose build fails.

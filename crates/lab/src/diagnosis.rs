@@ -158,7 +158,10 @@ pub fn nearest<'a>(typed: &str, words: impl IntoIterator<Item = &'a str>) -> Opt
     }
     let lower = typed.to_lowercase();
     let allowed = (lower.chars().count() / 3).max(1);
-    let contains = |word: &str| lower.len() >= 3 && word.contains(&lower);
+    let contains = |word: &str| {
+        let word = word.to_lowercase();
+        lower.len() >= 3 && word.contains(&lower) || word.len() >= 3 && lower.ends_with(&word)
+    };
     words
         .into_iter()
         .map(|word| (strsim::osa_distance(&lower, &word.to_lowercase()), word))

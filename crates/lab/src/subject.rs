@@ -31,7 +31,7 @@
 pub(crate) mod client;
 pub(crate) mod file;
 mod load;
-mod needs;
+pub(crate) mod needs;
 pub(crate) mod originals;
 pub(crate) mod program;
 pub(crate) mod repository;
@@ -46,7 +46,6 @@ pub use needs::Needs;
 pub use program::{Program, Role, Variants};
 pub use repository::Repository;
 pub use root::RootFs;
-pub use server::SIGNALS;
 
 #[cfg(test)]
 mod tests;

@@ -3,53 +3,38 @@
 use prony_base::Nanos;
 use prony_base::typed::rate::{self, RATE_MAX};
 use prony_record::{Arrival, StagePoint};
-use toml::Spanned;
 use toml::de::DeValue;
 
-use super::fields::{self, Fields, Problems, Value};
+use super::fields::{Fields, FromValue, Problems, Value, ValueRule};
 use super::types::{Experiment, Workload};
 use super::words::short;
-use crate::diagnosis::{Diagnosis, suggest};
+use crate::reference::ValueForm;
 
-/// Think times that an experiment may ask for.
-const THINK: std::ops::RangeInclusive<Nanos> = Nanos(1)..=Nanos::from_secs(600);
 /// What an arrival may be, for messages.
 const FORMS: &str = "\"closed\", { think = \"10ms\" }, { rate = [1000, 2000] }, \
                      { rate = 1000, process = \"poisson\" } or { stages = \"0:100,30s:1000\" }";
-/// How the arrivals of a rate are spaced.
-const PROCESSES: [&str; 2] = ["constant", "poisson"];
-
 /// `arrival` of a workload; closed where it is not said, or wrong.
-pub fn read(table: &mut Fields<'_, '_>, p: &mut Problems) -> Arrival {
-    let Some(value) = table.value("arrival") else {
+pub fn read(table: &Fields<'_>) -> Arrival {
+    let Some(value) = table.raw("arrival") else {
         return Arrival::Closed;
     };
-    match value.get_ref() {
-        DeValue::String(text) if text == "closed" => Arrival::Closed,
-        DeValue::Table(inner) => {
-            let inner = Fields::new("arrival = {…}", value.span(), inner);
-            read_table(inner, p).unwrap_or_default()
-        }
-        other => {
-            let message = match other {
-                DeValue::String(text) => format!("there is no arrival `{}`", short(text)),
-                _ => "`arrival` is a string or a table".to_owned(),
-            };
-            p.note(Diagnosis::new(value.span(), message).help(format!("it is {FORMS}")));
-            Arrival::Closed
-        }
+    if let Some(inner) = table.inner("arrival", value) {
+        return read_table(&inner).unwrap_or_default();
     }
+    let message = match value.get_ref() {
+        DeValue::String(text) if text == "closed" => return Arrival::Closed,
+        DeValue::String(text) => format!("there is no arrival `{}`", short(text)),
+        _ => "`arrival` is a string or a table".to_owned(),
+    };
+    table.note("arrival", message, format!("it is {FORMS}"));
+    Arrival::Closed
 }
 
-fn read_table(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Arrival> {
-    let think = table.duration("think", THINK, p);
-    let rates = table.value("rate").and_then(|value| rates(value, p));
-    let stages = table.text("stages", p).and_then(|text| stages(&text, p));
-    let process = table.text("process", p);
-    let said: Vec<&str> = ["think", "rate", "stages"]
-        .into_iter()
-        .filter(|key| table.has(key))
-        .collect();
+fn read_table(table: &Fields<'_>) -> Option<Arrival> {
+    let think = table.get("think").map(|length: Nanos| length.0);
+    let (rates, stages) = (table.get("rate"), read_stages(table));
+    let poisson = table.value::<String>("process") == "poisson";
+    let said = table.given(&["think", "rate", "stages"]);
     if said.len() != 1 {
         let message = match said.as_slice() {
             [] => "this arrival says neither `think` nor `rate` nor `stages`".to_owned(),
@@ -58,19 +43,15 @@ fn read_table(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Arrival> {
                 crate::diagnosis::quoted(several)
             ),
         };
-        p.note(Diagnosis::new(table.span.clone(), message).help(format!("arrival is {FORMS}")));
-    }
-    let poisson = process.as_ref().map(|process| is_poisson(process, p));
-    if let (Some(process), true) = (&process, table.has("think")) {
-        let message = "`process` is how the arrivals of a rate are spaced; a closed loop has none";
-        p.note(Diagnosis::new(process.span(), message).help("leave it out"));
-    }
-    table.finish(&[], p);
-    if said.len() != 1 {
+        let help = format!("arrival is {FORMS}");
+        table.problems.advise(table.span.clone(), message, help);
         return None;
     }
-    let poisson = poisson.unwrap_or(false);
-    let of_think = think.map(|length| Arrival::Think { think_ns: length.0 });
+    if table.has("think") {
+        let message = "`process` is how the arrivals of a rate are spaced; a closed loop has none";
+        table.refuse(&["process"], message, "leave it out");
+    }
+    let of_think = think.map(|think_ns| Arrival::Think { think_ns });
     let of_rates = rates.map(|rates_per_s| match poisson {
         true => Arrival::Poisson { rates_per_s },
         false => Arrival::Constant { rates_per_s },
@@ -79,72 +60,48 @@ fn read_table(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Arrival> {
     of_think.or(of_rates).or(of_stages)
 }
 
-fn is_poisson(process: &Spanned<String>, p: &mut Problems) -> bool {
-    let text = process.get_ref().as_str();
-    if !PROCESSES.contains(&text) {
-        let message = format!("there is no process `{}`", short(text));
-        let help = suggest(text, "process", &PROCESSES);
-        p.note(Diagnosis::new(process.span(), message).help(help));
-    }
-    text == "poisson"
-}
-
-fn stages(text: &Spanned<String>, p: &mut Problems) -> Option<Vec<StagePoint>> {
+fn read_stages(table: &Fields<'_>) -> Option<Vec<StagePoint>> {
+    let text: String = table.get("stages")?;
     let point = |(at, rate_per_s): (Nanos, f64)| StagePoint {
         at_ns: at.0,
         rate_per_s,
     };
-    match rate::stages(text.get_ref()) {
-        Ok(points) => Some(points.into_iter().map(point).collect()),
-        Err(reason) => {
-            let message = format!("`stages` cannot be used: {reason}");
-            let help = "points of time and rate, from the start of the warm-up: \"0:100,30s:1000\"";
-            p.note(Diagnosis::new(text.span(), message).help(help));
-            None
-        }
-    }
+    let points = rate::stages(&text).map_err(|reason| {
+        let message = format!("`stages` cannot be used: {reason}");
+        let help = "points of time and rate, from the start of the warm-up: \"0:100,30s:1000\"";
+        table.note("stages", message, help);
+    });
+    Some(points.ok()?.into_iter().map(point).collect())
 }
 
-/// `[1000, 2.5]`, or one of them alone; each once.
-pub fn rates(value: &Value<'_>, p: &mut Problems) -> Option<Vec<f64>> {
-    let items = match value.get_ref() {
-        DeValue::Array(_) => fields::list("rate", value, "a list such as [1000, 2000]", p)?,
-        _ => std::slice::from_ref(value),
-    };
-    if items.is_empty() {
-        p.note(Diagnosis::new(
-            value.span(),
-            "`rate` is empty: it is a list such as [1000, 2000]",
-        ));
-        return None;
-    }
-    let mut read: Vec<f64> = Vec::with_capacity(items.len());
-    for item in items {
-        let rate = rate(item, p)?;
-        if read.contains(&rate) {
-            p.note(Diagnosis::new(item.span(), "this rate stands here twice"));
+impl FromValue for f64 {
+    /// A rate is more than 0, or a text such as `"2.5k"`; another number is not negative.
+    fn read(value: &Value<'_>, rule: ValueRule<'_>, p: &Problems) -> Option<f64> {
+        let number = match value.get_ref() {
+            DeValue::Integer(number) => Some(number.as_str()),
+            DeValue::Float(number) => Some(number.as_str()),
+            _ => None,
+        };
+        if rule.form != &ValueForm::Rate {
+            let read = number.and_then(|text| text.replace('_', "").parse::<f64>().ok());
+            let read = read.filter(|number| number.is_finite() && *number >= 0.0);
+            let message = || format!("`{}` must be a number that is not negative", rule.name);
+            return read.or_else(|| {
+                p.note(value.span(), message());
+                None
+            });
         }
-        read.push(rate);
-    }
-    Some(read)
-}
-
-/// One rate: a number more than 0, or `"2.5k"`.
-pub fn rate(value: &Value<'_>, p: &mut Problems) -> Option<f64> {
-    let read = match value.get_ref() {
-        DeValue::Integer(number) => plain(number.as_str()),
-        DeValue::Float(number) => plain(number.as_str()),
-        DeValue::String(text) => rate::parse(text),
-        _ => Err("it is a number".to_owned()),
-    };
-    match read {
-        Ok(rate) => Some(rate),
-        Err(reason) => {
-            let message = format!("`rate` cannot be used: {reason}");
+        let read = match (number, value.get_ref()) {
+            (Some(number), _) => plain(number),
+            (None, DeValue::String(text)) => rate::parse(text),
+            (None, _) => Err("it is a number".to_owned()),
+        };
+        let cannot = |reason| {
+            let message = format!("`{}` cannot be used: {reason}", rule.name);
             let help = "requests a second, more than 0: 1000, 0.5 or \"2.5k\"";
-            p.note(Diagnosis::new(value.span(), message).help(help));
-            None
-        }
+            p.advise(value.span(), message, help);
+        };
+        read.map_err(cannot).ok()
     }
 }
 
@@ -161,7 +118,7 @@ fn plain(text: &str) -> Result<f64, String> {
 }
 
 /// The rates that a workload's cells may have; none where it has no rate.
-fn rates_of(workload: &Workload) -> &[f64] {
+pub fn rates_of(workload: &Workload) -> &[f64] {
     match &workload.arrival {
         Arrival::Constant { rates_per_s } | Arrival::Poisson { rates_per_s } => rates_per_s,
         _ => &[],
@@ -169,26 +126,12 @@ fn rates_of(workload: &Workload) -> &[f64] {
 }
 
 /// What can be checked once the whole file is read.
-pub fn check_within(experiment: &Experiment, p: &mut Problems) {
-    let has = |rate: &f64| {
-        let mut workloads = experiment.workloads.iter();
-        workloads.any(|workload| rates_of(workload).contains(rate))
-    };
-    if experiment.workloads.is_empty() {
-        return;
-    }
-    if let Some(kept) = &experiment.quick.rates
-        && let Some(rate) = kept.get_ref().iter().find(|rate| !has(rate))
-    {
-        let message = format!("[run.quick] has the rate {rate}, and no workload does");
-        let help = "a quick run does fewer of the same cells, never others";
-        p.note(Diagnosis::new(kept.span(), message).help(help));
-    }
+pub fn check_within(experiment: &Experiment, p: &Problems) {
     for workload in &experiment.workloads {
         if !workload.rows.is_empty() && rates_of(workload).len() > 1 {
             let message = "a workload with `rows` has one rate: its rows are compared at that";
             let help = "write one workload for each rate";
-            p.note(Diagnosis::new(workload.name.span(), message).help(help));
+            p.advise(workload.name.span(), message, help);
         }
     }
 }

@@ -1,14 +1,11 @@
 //! `find_max` of a workload: the highest rate that keeps an objective is looked for, by the words of
 //! `prony load --find-max`. Pure.
 
-use std::ops::Range;
-
 use prony_base::Nanos;
+use prony_load::Objective;
 
-use super::fields::{Fields, Problems};
-use super::keys::DURATION;
+use super::fields::Fields;
 use super::types::Search;
-use crate::diagnosis::Diagnosis;
 
 /// Length of a step where none is given, as of `prony load --find-max`.
 const STEP: Nanos = Nanos::from_secs(2);
@@ -29,46 +26,29 @@ const REFUSED: [(&str, &str); 3] = [
 ];
 
 /// `find_max`, and `duration`, which is the length of its steps.
-pub fn read(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<Search> {
-    let objective = table.text("find_max", p);
-    let step = table.duration("duration", DURATION, p);
+pub fn read(table: &Fields<'_>) -> Option<Search> {
+    let step = table.get("duration").unwrap_or(STEP);
     if !table.has("find_max") {
-        if table.has("duration") {
-            let message = "`duration` of a workload is the length of the steps of its `find_max`";
-            let help = "the length of the window of all workloads stands in [run]";
-            p.note(Diagnosis::new(table.span_of("duration"), message).help(help));
-        }
+        let message = "`{key}` of a workload is the length of the steps of its `find_max`";
+        let help = "the length of the window of all workloads stands in [run]";
+        table.refuse(&["duration"], message, help);
         return None;
     }
     for (key, help) in REFUSED {
-        if table.has(key) {
-            let message = format!("`{key}` cannot go with `find_max`");
-            p.note(Diagnosis::new(table.span_of(key), message).help(help));
-        }
+        table.refuse(&[key], "`{key}` cannot go with `find_max`", help);
     }
-    let objective = objective?;
-    match objective.get_ref().parse() {
-        Ok(objective) => Some(Search {
-            objective,
-            step: step.unwrap_or(STEP),
-        }),
-        Err(reason) => {
-            let reason: String = reason;
-            let message = format!("`find_max` cannot be used: {reason}");
-            p.note(Diagnosis::new(objective.span(), message));
-            None
-        }
-    }
+    let objective = table.parsed("find_max", |text| {
+        let objective: Result<Objective, String> = text.parse();
+        objective.map_err(|reason| format!("`find_max` cannot be used: {reason}"))
+    })?;
+    Some(Search { objective, step })
 }
 
 /// `find_max` in a workload of programs or clients, downloads among them.
-pub fn refuse(table: &mut Fields<'_, '_>, p: &mut Problems) {
-    if table.value("find_max").is_some() {
-        let at: Range<usize> = table.span_of("find_max");
-        let message = "`find_max` is for a workload with a `request`, which Prony's own generator sends to a server";
-        let help = "a program or a client (wrk, a download) takes no rate from Prony";
-        p.note(Diagnosis::new(at, message).help(help));
-    }
+pub fn refuse(table: &Fields<'_>) {
+    let message = "`find_max` is for a workload with a `request`, which Prony's own generator sends to a server";
+    let help = "a program or a client (wrk, a download) takes no rate from Prony";
+    table.refuse(&["find_max"], message, help);
 }
 
 #[cfg(test)]

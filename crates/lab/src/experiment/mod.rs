@@ -26,14 +26,13 @@ pub(crate) mod words;
 mod work;
 
 pub use fields::{FILE_BYTES_MAX, Origin};
-pub use keys::DURATION;
 pub use names::{check_names, check_peers, check_settings};
-pub use read::{BLOCKS, BUDGET, VISITS, WARMUP, sha256};
+pub use read::sha256;
 pub use spoken::Spoken;
 pub use types::{
-    ALL_CORES, Aim, Baseline, CONNECTIONS_MAX_DEFAULT, ClientWork, Connections, Counter, Exclusion,
-    Experiment, From, GENERATORS, INSTANCES, Network, Parts, Published, Quick, Row, Run, Search,
-    Setting, SettingTopology, SubjectEntry, THREADS, Wanted, Work, Workload, WorkloadSource,
+    ALL_CORES, Aim, Baseline, ClientWork, Connections, Counter, Exclusion, Experiment, From,
+    GENERATORS, INSTANCES, Network, Parts, Published, Quick, Row, Run, Search, Setting,
+    SettingTopology, SubjectEntry, THREADS, Wanted, Work, Workload, WorkloadSource,
 };
 
 #[cfg(test)]

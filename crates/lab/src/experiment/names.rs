@@ -3,38 +3,29 @@
 use toml::Spanned;
 
 use super::fields::Problems;
-use super::keys::{differ, known, known_value, twice};
-use super::service;
-use super::sources;
+use super::keys::{self, differ, known, twice};
 use super::types::{Connections, Experiment, Parts, THREADS};
 use super::words::short;
-use crate::diagnosis::{Diagnoses, Diagnosis, suggest};
+use super::{arrival, service, sources};
+use crate::diagnosis::{Diagnoses, suggest};
+use crate::reference::KeyFile;
 use crate::subject::Subject;
 
-/// Keys of `exclude`, of rows and of claims, which no setting can be called.
-const RESERVED: [&str; 9] = [
-    "subject",
-    "workload",
-    "connections",
-    "rate",
-    "count",
-    "title",
-    "baseline",
-    "metric",
-    "over",
-];
-
 /// What can be checked without the subjects' own files.
-pub(super) fn check_within(experiment: &Experiment, p: &mut Problems) {
+pub(super) fn check_within(experiment: &Experiment, p: &Problems) {
     let workloads: Vec<&Spanned<String>> = experiment.workloads.iter().map(|w| &w.name).collect();
     let settings: Vec<&Spanned<String>> = experiment.settings.iter().map(|s| &s.name).collect();
     twice("workload", &workloads, p);
     twice("setting", &settings, p);
     sources::check_within(experiment, p);
+    // What `exclude`, rows and claims have beside the names of settings.
+    let file = KeyFile::Experiment;
+    let mixed = file.tables().iter().filter(|table| table.others);
+    let reserved: Vec<&str> = mixed.flat_map(|table| file.names_in(&table.id)).collect();
     for name in &settings {
-        if RESERVED.contains(&name.get_ref().as_str()) {
+        if reserved.contains(&name.get_ref().as_str()) {
             let message = format!("a setting cannot be called `{}`", name.get_ref());
-            p.note(Diagnosis::new(name.span(), message));
+            p.note(name.span(), message);
         }
     }
     for setting in &experiment.settings {
@@ -46,19 +37,11 @@ pub(super) fn check_within(experiment: &Experiment, p: &mut Problems) {
         if let Some(name) = &exclusion.workload {
             known("workload", name, &texts(&workloads), p);
         }
-        for (name, value) in &exclusion.settings {
-            let found = experiment.settings.iter().find(|s| s.name == *name);
-            match found {
-                None => unknown_key(name, &texts(&settings), p),
-                Some(setting) => {
-                    let values: Vec<&str> = setting.values.iter().map(String::as_str).collect();
-                    known_value(name, value, &values, p);
-                }
-            }
-        }
+        let place = ("exclude", "in exclude = [{…}]");
+        keys::check_settings(experiment, place, &exclusion.settings, p);
     }
     check_quick(experiment, p);
-    super::arrival::check_within(experiment, p);
+    arrival::check_within(experiment, p);
     check_window(experiment, p);
     super::client::check_within(experiment, p);
     service::check_within(&experiment.settings, p);
@@ -70,45 +53,52 @@ fn texts<'a>(names: &[&'a Spanned<String>]) -> Vec<&'a str> {
     names.iter().map(|name| name.get_ref().as_str()).collect()
 }
 
-fn unknown_key(name: &Spanned<String>, settings: &[&str], p: &mut Problems) {
-    let mut keys = vec!["subject", "workload", "connections", "rate", "count"];
-    keys.extend(settings);
-    let message = format!("unknown key `{}` in exclude = [{{…}}]", name.get_ref());
-    let help = suggest(name.get_ref(), "key", &keys);
-    p.note(Diagnosis::new(name.span(), message).help(help));
-}
-
-/// A quick number of connections must be one of some workload, or it would be
-/// passed over in silence; so must a quick count.
-fn check_quick(experiment: &Experiment, p: &mut Problems) {
-    const HELP: &str = "a quick run does fewer of the same cells, never others";
-    if experiment.workloads.is_empty() {
+/// What a quick run keeps must be of some workload, or it would be passed over in silence.
+fn check_quick(experiment: &Experiment, p: &Problems) {
+    let (quick, workloads) = (&experiment.quick, &experiment.workloads);
+    if workloads.is_empty() {
         return;
     }
-    if let Some(kept) = &experiment.quick.connections {
-        let asked = |count: &Connections| {
-            let mut workloads = experiment.workloads.iter();
-            workloads.any(|workload| workload.connections.contains(count))
-        };
-        let other = kept.get_ref().iter().find(|count| !asked(count));
-        if let Some(Connections::Exactly(count)) = other {
-            let message = format!("[run.quick] has {count} connections, and no workload does");
-            p.note(Diagnosis::new(kept.span(), message).help(HELP));
-        }
-    }
-    if let Some(kept) = &experiment.quick.count {
-        let works = || experiment.workloads.iter().filter_map(|w| w.work.as_ref());
-        let asked = |count: &u64| works().any(|work| work.counts.contains(count));
-        if let Some(count) = kept.get_ref().iter().find(|count| !asked(count)) {
-            let message = format!("[run.quick] has the count {count}, and no workload does");
-            p.note(Diagnosis::new(kept.span(), message).help(HELP));
-        }
+    let is_asked = |count: &Connections| {
+        let mut all = workloads.iter();
+        *count == Connections::Max || all.any(|workload| workload.connections.contains(count))
+    };
+    check_kept(&quick.connections, is_asked, p, |count| match count {
+        Connections::Exactly(count) => format!("{count} connections"),
+        Connections::Max => String::new(),
+    });
+    let works = || {
+        workloads
+            .iter()
+            .filter_map(|workload| workload.work.as_ref())
+    };
+    let is_asked = |count: &u64| works().any(|work| work.counts.contains(count));
+    check_kept(&quick.count, is_asked, p, |count| {
+        format!("the count {count}")
+    });
+    let rates = || workloads.iter().flat_map(arrival::rates_of);
+    let is_asked = |rate: &f64| rates().any(|own| own == rate);
+    check_kept(&quick.rates, is_asked, p, |rate| format!("the rate {rate}"));
+}
+
+/// Notes the first of `kept` that no workload asks for.
+fn check_kept<T>(
+    kept: &Option<Spanned<Vec<T>>>,
+    is_asked: impl Fn(&T) -> bool,
+    p: &Problems,
+    shown: impl Fn(&T) -> String,
+) {
+    let Some(kept) = kept else { return };
+    if let Some(other) = kept.get_ref().iter().find(|one| !is_asked(one)) {
+        let message = format!("[run.quick] has {}, and no workload does", shown(other));
+        let help = "a quick run does fewer of the same cells, never others";
+        p.advise(kept.span(), message, help);
     }
 }
 
 /// A window means nothing where no load has a given duration, and a warm-up nothing
 /// where Prony sends no requests.
-fn check_window(experiment: &Experiment, p: &mut Problems) {
+fn check_window(experiment: &Experiment, p: &Problems) {
     let workloads = &experiment.workloads;
     let run = &experiment.run;
     if workloads.is_empty() || workloads.iter().any(|w| w.is_request()) {
@@ -128,20 +118,20 @@ fn check_window(experiment: &Experiment, p: &mut Problems) {
                 "leave it out; a download lasts as long as its `payload` takes",
             ),
         };
-        p.note(Diagnosis::new(span.clone(), message).help(help));
+        p.advise(span.clone(), message, help);
         return;
     }
     if let Some(span) = &run.warmup_at {
         let message = "a warm-up means nothing here: no workload has a `request`, and a client \
                        is measured from its start to its end";
-        p.note(Diagnosis::new(span.clone(), message).help("leave it out"));
+        p.advise(span.clone(), message, "leave it out");
     }
 }
 
 /// Checks that each peer can be one, and is not called as a subject that is another. The
 /// peers follow the subjects in `all`.
 pub fn check_peers(experiment: &Experiment, all: &[Subject]) -> Result<(), Diagnoses> {
-    let mut problems = Problems::default();
+    let problems = Problems::default();
     let Parts {
         subjects, peers, ..
     } = experiment.split(all);
@@ -154,26 +144,23 @@ pub fn check_peers(experiment: &Experiment, all: &[Subject]) -> Result<(), Diagn
             let message = format!("`{}` cannot be a peer: its file has no {what}", peer.id);
             let help =
                 "a peer is a server that says what it has counted: see `prony docs contract`";
-            problems.note(Diagnosis::new(entry.place.clone(), message).help(help));
+            problems.advise(entry.place.clone(), message, help);
         }
         let other = |subject: &&Subject| subject.id == peer.id && subject.source != peer.source;
         if subjects.iter().any(|subject| other(&subject)) {
             let message = format!("a subject is called `{}`, too, and is another one", peer.id);
             let help = "give one of them a `name` of its own";
-            problems.note(Diagnosis::new(entry.place.clone(), message).help(help));
+            problems.advise(entry.place.clone(), message, help);
         }
     }
-    if problems.errors.is_empty() {
-        return Ok(());
-    }
-    Err(experiment.diagnoses(problems.errors))
+    experiment.checked(problems)
 }
 
 /// Checks the names that refer to subjects, peers and services, whose ids are `ids` in the
 /// order of [`Experiment::entries`].
 pub fn check_names(experiment: &Experiment, ids: &[String]) -> Result<(), Diagnoses> {
-    let mut problems = Problems::default();
-    let p = &mut problems;
+    let problems = Problems::default();
+    let p = &problems;
     let parts = experiment.split(ids);
     let (ids, peers) = (parts.subjects, parts.peers);
     differ("subject", ids, &experiment.subjects, p);
@@ -208,16 +195,13 @@ pub fn check_names(experiment: &Experiment, ids: &[String]) -> Result<(), Diagno
     {
         known("subject", name, &right, p);
     }
-    if problems.errors.is_empty() {
-        return Ok(());
-    }
-    Err(experiment.diagnoses(problems.errors))
+    experiment.checked(problems)
 }
 
 /// Checks that every setting changes something, which only the subjects' files can tell
 /// of one that chooses among their builds.
 pub fn check_settings(experiment: &Experiment, subjects: &[Subject]) -> Result<(), Diagnoses> {
-    let mut problems = Problems::default();
+    let problems = Problems::default();
     for setting in &experiment.settings {
         let name = setting.name.get_ref();
         let offered: Vec<&str> = subjects
@@ -234,24 +218,21 @@ pub fn check_settings(experiment: &Experiment, subjects: &[Subject]) -> Result<(
             {
                 let message = format!("no subject offers the build `{value}` of `{name}`");
                 let help = suggest(value, "build", &offered);
-                problems.note(Diagnosis::new(setting.name.span(), message).help(help));
+                problems.advise(setting.name.span(), message, help);
             }
         } else if !setting.has_effect() && name != THREADS {
             let message = format!(
                 "the setting `{name}` changes nothing: it has neither `env` nor `args`, and no subject offers builds by this name"
             );
             let help = "env = { RUST_LOG = \"{value}\" }, or args = [\"--log\", \"{value}\"]";
-            problems.note(Diagnosis::new(setting.name.span(), message).help(help));
+            problems.advise(setting.name.span(), message, help);
         }
     }
-    if problems.errors.is_empty() {
-        return Ok(());
-    }
-    Err(experiment.diagnoses(problems.errors))
+    experiment.checked(problems)
 }
 
 /// Checks the names that refer to backing services and fronts.
-fn check_service_names(experiment: &Experiment, ids: &Parts<'_, String>, p: &mut Problems) {
+fn check_service_names(experiment: &Experiment, ids: &Parts<'_, String>, p: &Problems) {
     differ("backing service", ids.backings, &experiment.backings, p);
     differ("front", ids.fronts, &experiment.fronts, p);
     let backings: Vec<&str> = ids.backings.iter().map(String::as_str).collect();
@@ -272,13 +253,13 @@ fn check_service_names(experiment: &Experiment, ids: &Parts<'_, String>, p: &mut
 }
 
 /// Notes a service that has no entry.
-pub(crate) fn declared(kind: &str, name: &Spanned<String>, right: &[&str], p: &mut Problems) {
+pub(crate) fn declared(kind: &str, name: &Spanned<String>, right: &[&str], p: &Problems) {
     if !right.is_empty() {
         known(kind, name, right, p);
     } else {
         let text = short(name.get_ref());
         let message = format!("there is no {kind} `{text}` in this experiment");
         let help = format!("[[{kind}]]\nref = \"{text}\"");
-        p.note(Diagnosis::new(name.span(), message).help(help));
+        p.advise(name.span(), message, help);
     }
 }

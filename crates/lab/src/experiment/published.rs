@@ -13,20 +13,13 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::fields::{Fields, Problems, Value};
-use super::keys::{self, CONNECTIONS};
 use super::types::{Connections, Experiment, Published, Wanted};
 use super::words::short;
-use super::{rows, work};
-use crate::diagnosis::{Diagnosis, suggest};
+use super::{keys, rows};
+use crate::diagnosis::suggest;
 
 /// The key.
 pub const KEY: &str = "published";
-/// How far two ratios may be apart and still be the same, where a claim does not say it.
-const WITHIN: f64 = 0.1;
-/// Bytes of a claim, of its source, and of a reason, at the most.
-const TEXT_BYTES_MAX: usize = 400;
-const FIGURE: &str = "figure = { is = \"ratio\", value = 1.5 }";
-const KINDS: [&str; 5] = ["absolute", "ratio", "higher", "lower", "range"];
 /// Units, what they are of, and how many of the units of records they are.
 const UNITS: [(&str, Dimension, f64); 21] = [
     ("ns", Dimension::Time, 1.0),
@@ -107,7 +100,7 @@ fn extent(value: &Value<'_>) -> Range<usize> {
 }
 
 /// Claims stand last, so that what is measured is all before them.
-pub fn check_last(root: &DeTable<'_>, p: &mut Problems) {
+pub fn check_last(root: &DeTable<'_>, p: &Problems) {
     let Some(start) = start(root) else { return };
     for (key, value) in root {
         if key.get_ref() == KEY || extent(value).end.max(key.span().start) < start {
@@ -119,97 +112,68 @@ pub fn check_last(root: &DeTable<'_>, p: &mut Problems) {
             header if header.start > start => header,
             _ => extent(value).end..value.span().end,
         };
-        p.note(Diagnosis::new(place, message).help(help));
+        p.advise(place, message, help);
     }
 }
 
 /// One of `[[published]]`.
-pub fn read(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Published> {
-    let place = table.span.clone();
-    let text = line(
-        table.text_needed("text", "text = \"A is faster than B\"", p),
-        p,
-    );
-    let source = table.text_needed("where", "where = \"README, Benchmarks\"", p);
-    let source = line(source, p);
-    let why_not = line(table.text("why_not", p), p);
-    let cores_min = table.whole("cores", 1..=4_096, p).map_or(0, |n| n as u32);
-    let original = table.table("original", "original = {…}", p);
-    let original = original.and_then(|table| wanted(table, p));
-    let ours = table.table("ours", "ours = {…}", p);
-    let ours = ours.and_then(|table| wanted(table, p));
-    let is_answered = table.has("original") || table.has("ours");
-    let stated = match table.table("figure", FIGURE, p) {
-        Some(figure) => stated(figure, p)?,
+pub fn read(table: &Fields<'_>) -> Option<Published> {
+    let (text, source) = (table.get("text"), table.get("where"));
+    let original = table.table("original").and_then(|table| wanted(&table));
+    let ours = table.table("ours").and_then(|table| wanted(&table));
+    let has_original = table.has("original");
+    let is_answered = has_original || table.has("ours");
+    let stated = match table.table("figure") {
+        Some(figure) => stated(&figure)?,
         None if is_answered && !table.has("figure") => {
-            table.missing("figure", FIGURE, p);
+            table.missing("figure", "figure = { is = \"ratio\", value = 1.5 }");
             return None;
         }
         None => Stated::Words,
     };
-    let (told_why, has_original) = (table.has("why_not"), table.has("original"));
-    if told_why == has_original && (has_original || !is_answered) {
+    if table.has("why_not") == has_original && (has_original || !is_answered) {
         let message = "a claim has cells that answer it, or the reason why the original cannot";
         let help =
             "give `original`, `ours` or both; or why_not = \"…\", which may stand beside `ours`";
-        p.note(Diagnosis::new(place, message).help(help));
+        table.problems.advise(table.span.clone(), message, help);
     }
     for wanted in original.iter().chain(&ours) {
-        check_fits(stated, wanted, p);
+        check_fits(stated, wanted, table.problems);
     }
-    table.finish(&[], p);
     Some(Published {
         text: text?,
         source: source?,
         stated,
         original,
         ours,
-        cores_min,
-        why_not: why_not.unwrap_or_default(),
+        cores_min: table.value("cores"),
+        why_not: table.value("why_not"),
     })
 }
 
-/// A text of one line, which tables can show.
-fn line(text: Option<Spanned<String>>, p: &mut Problems) -> Option<String> {
-    let text = text?;
-    let own = text.get_ref();
-    if own.trim().is_empty() || own.len() > TEXT_BYTES_MAX || own.contains(char::is_control) {
-        let message = format!("this is one line of at most {TEXT_BYTES_MAX} bytes");
-        p.note(Diagnosis::new(text.span(), message));
-        return None;
-    }
-    Some(text.into_inner())
-}
-
 /// `figure`.
-fn stated(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Stated> {
-    let kind = table.text_needed("is", "is = \"ratio\"", p)?;
-    let stated = match kind.get_ref().as_str() {
+fn stated(table: &Fields<'_>) -> Option<Stated> {
+    let kind: String = table.get("is")?;
+    match kind.as_str() {
         "higher" => Some(Stated::Higher),
         "lower" => Some(Stated::Lower),
-        "ratio" => {
-            let within = match table.text("within", p) {
-                None => WITHIN,
-                Some(text) => share::parse_positive(text.get_ref())
-                    .map_err(|why| p.note(Diagnosis::new(text.span(), why)))
-                    .ok()?,
-            };
-            let value = number_needed(&mut table, "value", p)?;
-            Some(Stated::Ratio { value, within })
-        }
+        "ratio" => Some(Stated::Ratio {
+            within: table.parsed("within", share::parse_positive)?,
+            value: number_needed(table, "value")?,
+        }),
         "absolute" => {
-            let (dimension, factor) = unit(&mut table, p)?;
-            let value = number_needed(&mut table, "value", p)? * factor;
+            let (dimension, factor) = unit(table)?;
+            let value = number_needed(table, "value")? * factor;
             Some(Stated::Absolute { value, dimension })
         }
         "range" => {
-            let (dimension, factor) = unit(&mut table, p)?;
-            let mut end = |key| number(&mut table, key, p).map(|end: f64| end * factor);
+            let (dimension, factor) = unit(table)?;
+            let end = |key| table.get(key).map(|end: f64| end * factor);
             let (from, to) = (end("from"), end("to"));
             let is_upside_down = matches!((from, to), (Some(from), Some(to)) if from > to);
             if from.or(to).is_none() || is_upside_down {
                 let message = "a range has `from`, `to` or both, in this order";
-                p.note(Diagnosis::new(table.span.clone(), message));
+                table.problems.note(table.span.clone(), message);
                 return None;
             }
             Some(Stated::Range {
@@ -218,54 +182,29 @@ fn stated(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Stated> {
                 dimension,
             })
         }
-        other => {
-            let message = format!("`{}` is no kind of figure", short(other));
-            let help = suggest(other, "kind", &KINDS);
-            p.note(Diagnosis::new(kind.span(), message).help(help));
-            return None;
-        }
-    };
-    table.finish(&[], p);
-    stated
-}
-
-fn unit(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<(Dimension, f64)> {
-    let Some(text) = table.text("unit", p) else {
-        return (!table.has("unit")).then_some((Dimension::Number, 1.0));
-    };
-    let found = UNITS.iter().find(|(name, ..)| name == text.get_ref());
-    if found.is_none() {
-        let words = UNITS.map(|(name, ..)| name);
-        let message = format!("`{}` is no unit", short(text.get_ref()));
-        let help = suggest(text.get_ref(), "unit", &words);
-        p.note(Diagnosis::new(text.span(), message).help(help));
+        _ => None,
     }
-    found.map(|(_, dimension, factor)| (*dimension, *factor))
 }
 
-fn number_needed(table: &mut Fields<'_, '_>, key: &'static str, p: &mut Problems) -> Option<f64> {
+fn unit(table: &Fields<'_>) -> Option<(Dimension, f64)> {
+    if !table.has("unit") {
+        return Some((Dimension::Number, 1.0));
+    }
+    let name: String = table.get("unit")?;
+    let unit = UNITS.iter().find(|(own, ..)| *own == name);
+    if unit.is_none() {
+        let message = format!("`{}` is no unit", short(&name));
+        let help = suggest(&name, "unit", &UNITS.map(|(own, ..)| own));
+        table.note("unit", message, help);
+    }
+    unit.map(|(_, dimension, factor)| (*dimension, *factor))
+}
+
+fn number_needed(table: &Fields<'_>, key: &'static str) -> Option<f64> {
     if !table.has(key) {
-        table.missing(key, &format!("{key} = 1.5"), p);
-        return None;
+        table.missing(key, &format!("{key} = 1.5"));
     }
-    number(table, key, p)
-}
-
-/// A number that is not negative.
-fn number(table: &mut Fields<'_, '_>, key: &'static str, p: &mut Problems) -> Option<f64> {
-    let value = table.value(key)?;
-    let text = match value.get_ref() {
-        DeValue::Integer(number) => number.as_str(),
-        DeValue::Float(number) => number.as_str(),
-        _ => "",
-    };
-    let read = text.replace('_', "").parse::<f64>().ok();
-    let read = read.filter(|number| number.is_finite() && *number >= 0.0);
-    if read.is_none() {
-        let message = format!("`{key}` must be a number that is not negative");
-        p.note(Diagnosis::new(value.span(), message));
-    }
-    read
+    table.get(key)
 }
 
 /// What one table says of a cell; nothing of it need be there in `over`.
@@ -280,22 +219,13 @@ struct Said {
 }
 
 /// `original` or `ours`.
-fn wanted(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Wanted> {
-    let over = match table.table("over", "over = {…}", p) {
-        Some(over) => Some(said(over, p)?),
+fn wanted(table: &Fields<'_>) -> Option<Wanted> {
+    let over = match table.table("over") {
+        Some(over) => Some(said(&over, false)?),
         None if table.has("over") => return None,
         None => None,
     };
-    for (key, example) in [
-        ("subject", "subject = \"rust/axum\""),
-        ("workload", "workload = \"ping\""),
-        ("metric", "metric = \"rate\""),
-    ] {
-        if !table.has(key) {
-            table.missing(key, example, p);
-        }
-    }
-    let own = said(table, p)?;
+    let own = said(table, true)?;
     let whole = Wanted {
         place: own.place,
         subject: own.subject?,
@@ -330,58 +260,40 @@ fn laid_over(base: &Wanted, over: Said) -> Wanted {
     }
 }
 
-fn said(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Said> {
-    // It was read already, and is no setting.
-    let _ = table.value("over");
-    let connections = match table.value("connections") {
-        None => None,
-        Some(value) => {
-            let read = keys::connections(value, p)?;
-            match read[..] {
-                [one] => Some(Spanned::new(value.span(), one)),
-                _ => {
-                    let message = format!(
-                        "one number of connections, from {} to {}, or \"max\"",
-                        CONNECTIONS.start(),
-                        CONNECTIONS.end()
-                    );
-                    p.note(Diagnosis::new(value.span(), message));
-                    return None;
-                }
-            }
-        }
-    };
-    let metric = match table.text("metric", p) {
-        None => None,
-        Some(text) => Some(metric(&text, p)?),
-    };
+/// `is_whole`: it must name all that a cell has.
+fn said(table: &Fields<'_>, is_whole: bool) -> Option<Said> {
+    let is_read = |key: &str| is_whole || table.has(key);
+    let name = |key| is_read(key).then(|| table.get(key)).flatten();
+    let metric = is_read("metric").then(|| metric(table)).flatten();
+    if metric.is_none() && table.has("metric") {
+        return None;
+    }
     Some(Said {
         place: table.span.clone(),
-        subject: table.text("subject", p),
-        workload: table.text("workload", p),
-        connections,
-        count: table.whole("count", work::COUNT, p),
+        subject: name("subject"),
+        workload: name("workload"),
+        connections: table.get("connections"),
+        count: table.get("count"),
         metric,
-        settings: rows::values_by_setting(&table, p),
+        settings: rows::values_by_setting(table),
     })
 }
 
-fn metric(text: &Spanned<String>, p: &mut Problems) -> Option<CellMetric> {
-    let found = CellMetric::ALL
-        .into_iter()
-        .find(|metric| metric.name() == text.get_ref());
+fn metric(table: &Fields<'_>) -> Option<CellMetric> {
+    let name: String = table.get("metric")?;
+    let mut all = CellMetric::ALL.into_iter();
+    let found = all.find(|metric| metric.name() == name);
     if found.is_none() {
-        let message = format!("there is no metric `{}`", short(text.get_ref()));
-        let words = CellMetric::ALL.map(CellMetric::name);
-        let help = suggest(text.get_ref(), "metric", &words);
-        p.note(Diagnosis::new(text.span(), message).help(help));
+        let message = format!("there is no metric `{}`", short(&name));
+        let help = suggest(&name, "metric", &CellMetric::ALL.map(CellMetric::name));
+        table.note("metric", message, help);
     }
     found
 }
 
 /// Whether a claim of this kind can be answered by such a figure.
-fn check_fits(stated: Stated, wanted: &Wanted, p: &mut Problems) {
-    let mut note = |message: String| p.note(Diagnosis::new(wanted.place.clone(), message));
+fn check_fits(stated: Stated, wanted: &Wanted, p: &Problems) {
+    let note = |message: String| p.note(wanted.place.clone(), message);
     let dimension = wanted.metric.dimension();
     if let Some(over) = &wanted.over {
         if !wanted.metric.is_of_blocks() || !over.metric.is_of_blocks() {
@@ -411,7 +323,7 @@ fn check_fits(stated: Stated, wanted: &Wanted, p: &mut Problems) {
 }
 
 /// What can be checked without the subjects' own files.
-pub fn check_within(experiment: &Experiment, p: &mut Problems) {
+pub fn check_within(experiment: &Experiment, p: &Problems) {
     let workloads: Vec<&str> = experiment
         .workloads
         .iter()
@@ -421,29 +333,7 @@ pub fn check_within(experiment: &Experiment, p: &mut Problems) {
     let wanted = claims.flat_map(|claim| claim.original.iter().chain(&claim.ours));
     for wanted in wanted.flat_map(Wanted::both) {
         keys::known("workload", &wanted.workload, &workloads, p);
-        for (name, value) in &wanted.settings {
-            let Some(setting) = experiment.settings.iter().find(|s| s.name == *name) else {
-                let mut keys = vec![
-                    "subject",
-                    "workload",
-                    "connections",
-                    "count",
-                    "metric",
-                    "over",
-                ];
-                keys.extend(
-                    experiment
-                        .settings
-                        .iter()
-                        .map(|s| s.name.get_ref().as_str()),
-                );
-                let message = format!("unknown key `{}` of a cell", short(name.get_ref()));
-                let help = suggest(name.get_ref(), "key", &keys);
-                p.note(Diagnosis::new(name.span(), message).help(help));
-                continue;
-            };
-            let values: Vec<&str> = setting.values.iter().map(String::as_str).collect();
-            keys::known_value(name, value, &values, p);
-        }
+        let place = ("published.original", "of a cell");
+        keys::check_settings(experiment, place, &wanted.settings, p);
     }
 }

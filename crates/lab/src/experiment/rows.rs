@@ -6,45 +6,39 @@ use std::collections::{BTreeMap, BTreeSet};
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::fields::{self, Fields, Problems, Value};
+use super::fields::{Fields, Problems, Value, word};
 use super::keys;
 use super::types::{Baseline, Experiment, Row, Workload};
 use super::words::short;
-use crate::diagnosis::{Diagnosis, suggest};
+use crate::diagnosis::suggest;
 
 /// Bytes of a title at the most.
 const TITLE_BYTES_MAX: usize = 200;
 
 /// `rows` of a workload; empty where there are none.
-pub fn read(table: &mut Fields<'_, '_>, p: &mut Problems) -> Vec<Row> {
-    let rows = table.tables("rows", "rows = [{…}]", p);
-    if table.has("rows") {
-        if rows.is_empty() {
-            let message = "`rows` is empty: the workload would have no cell";
-            p.note(Diagnosis::new(table.span_of("rows"), message));
-        }
-        if table.has("subjects") {
-            let message = "`subjects` cannot go with `rows`: each row names its subject";
-            p.note(Diagnosis::new(table.span_of("subjects"), message));
-        }
+pub fn read(table: &Fields<'_>) -> Vec<Row> {
+    if table.is_empty_list("rows") {
+        let message = "`rows` is empty: the workload would have no cell";
+        table.note("rows", message, "");
     }
-    let read = rows.into_iter().map(|row| read_row(row, p));
-    read.collect::<Vec<_>>().into_iter().flatten().collect()
+    if table.has("rows") {
+        let message = "`{key}` cannot go with `rows`: each row names its subject";
+        table.refuse(&["subjects"], message, "");
+    }
+    table.tables("rows").iter().filter_map(read_row).collect()
 }
 
-fn read_row(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Row> {
-    let title = table.text_needed("title", "title = \"No backend\"", p);
+fn read_row(table: &Fields<'_>) -> Option<Row> {
+    let title = table.get("title");
     if let Some(title) = &title {
-        check_title(title, p);
+        check_title(title, table.problems);
     }
-    let subject = table.text_needed("subject", "subject = \"rust/axum\"", p);
-    let baseline = match table.value("baseline") {
+    let (subject, settings) = (table.get("subject"), values_by_setting(table));
+    let baseline = match table.raw("baseline").map(|value| value.get_ref()) {
         None => Some(Baseline::First),
-        Some(value) if value.get_ref().as_bool() == Some(false) => Some(Baseline::Nothing),
-        Some(value) => fields::text("baseline", value, p).map(Baseline::Row),
+        Some(DeValue::Boolean(false)) => Some(Baseline::Nothing),
+        Some(_) => table.get("baseline").map(Baseline::Row),
     };
-    let settings = values_by_setting(&table, p);
-    table.warn_of_renamed(p);
     Some(Row {
         title: title?,
         subject: subject?,
@@ -53,40 +47,30 @@ fn read_row(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Row> {
     })
 }
 
-fn check_title(title: &Spanned<String>, p: &mut Problems) {
+fn check_title(title: &Spanned<String>, p: &Problems) {
     let text = title.get_ref();
     if text.trim().is_empty() || text.len() > TITLE_BYTES_MAX || text.contains(char::is_control) {
         let message = format!("a title is one line of at most {TITLE_BYTES_MAX} bytes");
-        p.note(Diagnosis::new(title.span(), message));
+        p.note(title.span(), message);
     }
 }
 
-/// Returns the keys of a table that were not read yet, as values of settings.
-pub fn values_by_setting(
-    table: &Fields<'_, '_>,
-    p: &mut Problems,
-) -> Vec<(Spanned<String>, Spanned<String>)> {
-    table.note_asked(p);
-    let mut rest: Vec<(Spanned<&str>, &Value<'_>)> = table.rest().collect();
-    rest.sort_by_key(|(key, _)| key.span().start);
-    let mut settings = Vec::with_capacity(rest.len());
-    for (key, value) in rest {
-        let text = match value.get_ref() {
-            DeValue::Integer(number) => Some(Spanned::new(value.span(), number.to_string())),
-            DeValue::Boolean(truth) => Some(Spanned::new(value.span(), truth.to_string())),
-            _ => fields::text(key.get_ref(), value, p),
-        };
+/// The other keys of a table, as values of settings.
+pub fn values_by_setting(table: &Fields<'_>) -> Vec<(Spanned<String>, Spanned<String>)> {
+    let setting = |(key, value): (Spanned<&str>, &Value<'_>)| {
+        let text = word(key.get_ref(), value, table.problems)?;
         let name = Spanned::new(key.span(), (*key.get_ref()).to_owned());
-        settings.extend(text.map(|text| (name, text)));
-    }
-    settings
+        Some((name, Spanned::new(value.span(), text)))
+    };
+    table.others().filter_map(setting).collect()
 }
 
 /// What can be checked without the subjects' own files.
-pub fn check_within(experiment: &Experiment, p: &mut Problems) {
+pub fn check_within(experiment: &Experiment, p: &Problems) {
     for workload in &experiment.workloads {
         for row in &workload.rows {
-            check_settings(experiment, row, p);
+            let place = ("workload.rows", "in a row");
+            keys::check_settings(experiment, place, &row.settings, p);
         }
         check_titles(workload, p);
         check_alike(workload, p);
@@ -96,7 +80,7 @@ pub fn check_within(experiment: &Experiment, p: &mut Problems) {
 }
 
 /// A setting that no cell can have was meant to be in one.
-fn check_used(experiment: &Experiment, p: &mut Problems) {
+fn check_used(experiment: &Experiment, p: &Problems) {
     let workloads = &experiment.workloads;
     let has_all = |workload: &Workload| workload.rows.is_empty();
     if workloads.is_empty() || workloads.iter().any(has_all) {
@@ -111,44 +95,24 @@ fn check_used(experiment: &Experiment, p: &mut Problems) {
         let name = setting.name.get_ref();
         if !named.contains(name.as_str()) {
             let message = format!("no row has the setting `{name}`, and all tables have rows");
-            p.note(Diagnosis::new(setting.name.span(), message).help("leave it out"));
+            p.advise(setting.name.span(), message, "leave it out");
         }
     }
 }
 
-fn check_settings(experiment: &Experiment, row: &Row, p: &mut Problems) {
-    for (name, value) in &row.settings {
-        let Some(setting) = experiment.settings.iter().find(|s| s.name == *name) else {
-            let mut keys = vec!["title", "subject", "baseline"];
-            keys.extend(
-                experiment
-                    .settings
-                    .iter()
-                    .map(|s| s.name.get_ref().as_str()),
-            );
-            let message = format!("unknown key `{}` in a row", short(name.get_ref()));
-            let help = suggest(name.get_ref(), "key", &keys);
-            p.note(Diagnosis::new(name.span(), message).help(help));
-            continue;
-        };
-        let values: Vec<&str> = setting.values.iter().map(String::as_str).collect();
-        keys::known_value(name, value, &values, p);
-    }
-}
-
-fn check_titles(workload: &Workload, p: &mut Problems) {
+fn check_titles(workload: &Workload, p: &Problems) {
     for (index, row) in workload.rows.iter().enumerate() {
         let mut before = workload.rows[..index].iter();
         if before.any(|other| other.title == row.title) {
             let message = format!("two rows are called `{}`", short(row.title.get_ref()));
             let help = "give each row a `title` of its own";
-            p.note(Diagnosis::new(row.title.span(), message).help(help));
+            p.advise(row.title.span(), message, help);
         }
     }
 }
 
 /// Two rows of one subject with the same settings are one cell.
-fn check_alike(workload: &Workload, p: &mut Problems) {
+fn check_alike(workload: &Workload, p: &Problems) {
     let mut seen: BTreeMap<(&str, BTreeMap<&str, &str>), &str> = BTreeMap::new();
     for row in &workload.rows {
         let settings = row.settings.iter();
@@ -163,11 +127,11 @@ fn check_alike(workload: &Workload, p: &mut Problems) {
         let message =
             format!("this row is the same as `{other}`: its subject and its settings are");
         let help = "leave it out, or give it a setting in which it differs";
-        p.note(Diagnosis::new(row.title.span(), message).help(help));
+        p.advise(row.title.span(), message, help);
     }
 }
 
-fn check_baselines(workload: &Workload, p: &mut Problems) {
+fn check_baselines(workload: &Workload, p: &Problems) {
     let rows = &workload.rows;
     let titles: Vec<&str> = rows
         .iter()
@@ -186,15 +150,15 @@ fn check_baselines(workload: &Workload, p: &mut Problems) {
         if baseline.get_ref() == row.title.get_ref() {
             let message = "a row cannot be its own baseline";
             let help = "`baseline = false`: it stands for itself, without a ratio";
-            p.note(Diagnosis::new(baseline.span(), message).help(help));
+            p.advise(baseline.span(), message, help);
         } else if !titles.contains(&baseline.get_ref().as_str()) {
             let message = format!("no row is called `{}`", short(baseline.get_ref()));
             let help = suggest(baseline.get_ref(), "row", &titles);
-            p.note(Diagnosis::new(baseline.span(), message).help(help));
+            p.advise(baseline.span(), message, help);
         } else if comes_back(index, &next) {
             let message = "the baselines of the rows lead back to themselves";
             let help = "one of them must stand for itself: baseline = false";
-            p.note(Diagnosis::new(baseline.span(), message).help(help));
+            p.advise(baseline.span(), message, help);
         }
     }
 }

@@ -4,63 +4,39 @@
 //! Not for: rows of a table ([`super::rows`]), or the topology of one cell
 //! ([`crate::plan`]).
 
-use std::ops::RangeInclusive;
-
 use prony_record::{Ended, Output};
-use toml::Spanned;
 
-use super::fields::{self, Fields, Problems, Value};
+use super::fields::{Fields, FromValue, Problems, Value, ValueRule};
 use super::folder;
-use super::keys::{by_value, check_path};
+use super::keys::by_value;
 use super::types::{Counter, Setting, SettingTopology, SubjectEntry};
-use super::words::{self, BACKING_PLACEHOLDERS, FRONT_PLACEHOLDERS, short};
-use crate::diagnosis::{Diagnosis, suggest};
+use super::words::{self, BACKING_PLACEHOLDERS, FRONT_PLACEHOLDERS};
 
-/// Values of both.
-const PROCESSES: RangeInclusive<u64> = 1..=64;
 /// Folders of a role, which begin the names of services.
 const PREFIX: &str = "backing/";
-/// What one request adds to a counter.
-const ADDS: RangeInclusive<u64> = 1..=1 << 32;
-
 fn is_path(name: &str) -> bool {
     name.contains('/')
 }
 
 /// `[[backing]]`.
-pub fn read_backing(table: Fields<'_, '_>, p: &mut Problems) -> Option<SubjectEntry> {
-    read_service(table, "ref = \"backing/redis\"", &BACKING_PLACEHOLDERS, p)
+pub fn read_backing(table: &Fields<'_>) -> Option<SubjectEntry> {
+    read_service(table, "backing/redis", &BACKING_PLACEHOLDERS)
 }
 
 /// `[[front]]`.
-pub fn read_front(table: Fields<'_, '_>, p: &mut Problems) -> Option<SubjectEntry> {
-    read_service(table, "ref = \"front/nginx\"", &FRONT_PLACEHOLDERS, p)
+pub fn read_front(table: &Fields<'_>) -> Option<SubjectEntry> {
+    read_service(table, "front/nginx", &FRONT_PLACEHOLDERS)
 }
 
-fn read_service(
-    table: Fields<'_, '_>,
-    example: &str,
-    right: &[&str],
-    p: &mut Problems,
-) -> Option<SubjectEntry> {
-    let entry = table.place;
-    let refusal = |key: &str| {
-        let message = format!("`{key}` cannot be in {entry}: only a folder can");
-        let help = format!("a folder with a subject.toml of this role: {example}");
-        (message, help)
-    };
-    let name_fault = |name: &str| {
-        let fault = || format!("it cannot be called `{name}`: `{{{name}}}` means something else");
-        is_taken(name).then(fault)
-    };
-    let kind = folder::Kind {
-        example,
-        refusal: &refusal,
-        placeholders: right,
-        elsewhere: &[],
-        name_fault: &name_fault,
-    };
-    folder::read(table, &kind, p)
+fn read_service(table: &Fields<'_>, example: &str, right: &[&str]) -> Option<SubjectEntry> {
+    let message = format!("`{{key}}` cannot be in {}: only a folder can", table.place);
+    let help = format!("a folder with a subject.toml of this role: ref = \"{example}\"");
+    let name: Option<String> = table.get("name");
+    if let Some(name) = name.filter(|name| is_taken(name)) {
+        let taken = format!("it cannot be called `{name}`: `{{{name}}}` means something else");
+        table.note("name", taken, "");
+    }
+    folder::read(table, (&message, &help), right)
 }
 
 /// Whether `{name}` is a placeholder of its own.
@@ -76,104 +52,50 @@ pub fn names(entries: &[SubjectEntry]) -> Vec<String> {
 }
 
 /// `backing_of`, `front_of`, `output_of` and `network_of` of a setting with these values.
-pub fn read_topology(
-    table: &mut Fields<'_, '_>,
-    values: &[String],
-    p: &mut Problems,
-) -> SettingTopology {
+pub fn read_topology(table: &Fields<'_>, values: &[String]) -> SettingTopology {
     SettingTopology {
-        backings: by_value(table, "backing_of", values, p, |key, value, p| {
-            let items = fields::list(key, value, "a list such as [\"backing/redis\"]", p)?;
-            let names = items.iter().map(|item| fields::text(key, item, p));
-            Some(names.collect::<Vec<_>>().into_iter().flatten().collect())
-        }),
-        fronts: by_value(table, "front_of", values, p, fields::text),
-        outputs: by_value(table, "output_of", values, p, output),
-        networks: by_value(table, "network_of", values, p, fields::text),
+        backings: by_value(table, "backing_of", values),
+        fronts: by_value(table, "front_of", values),
+        outputs: by_value(table, "output_of", values),
+        networks: by_value(table, "network_of", values),
     }
 }
 
-fn output(key: &str, value: &Value<'_>, p: &mut Problems) -> Option<Output> {
-    let word = fields::text(key, value, p)?;
-    let known = [
-        ("file", Output::File),
-        ("pipe", Output::Pipe),
-        ("terminal", Output::Terminal),
-        ("null", Output::Null),
-    ];
-    let found = known.iter().find(|(name, _)| name == word.get_ref());
-    if found.is_none() {
-        let names = known.map(|(name, _)| name);
-        let message = format!("output cannot go to `{}`", short(word.get_ref()));
-        let help = suggest(word.get_ref(), "output", &names);
-        p.note(Diagnosis::new(word.span(), message).help(help));
-    }
-    found.map(|&(_, output)| output)
-}
-
-/// Whether the values of `instances` and `generators` are numbers of processes.
-pub fn check_processes(name: &str, values: &[String], table: &Fields<'_, '_>, p: &mut Problems) {
-    let is_right = |value: &&String| {
-        let number = value.parse().ok();
-        number.is_some_and(|count: u64| PROCESSES.contains(&count))
-    };
-    if let Some(wrong) = values.iter().find(|value| !is_right(value)) {
-        let (least, most) = PROCESSES.into_inner();
-        let message = format!("`{}` is no number of {name}", short(wrong));
-        let help = format!("values = [1, 2]: whole numbers from {least} to {most}");
-        p.note(Diagnosis::new(table.span_of("values"), message).help(help));
+impl FromValue for Output {
+    fn read(value: &Value<'_>, rule: ValueRule<'_>, p: &Problems) -> Option<Output> {
+        match String::read(value, rule, p)?.as_str() {
+            "pipe" => Some(Output::Pipe),
+            "terminal" => Some(Output::Terminal),
+            "null" => Some(Output::Null),
+            _ => Some(Output::File),
+        }
     }
 }
 
 /// `counter`.
-pub fn read_counter(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<Counter> {
-    let mut table = table.table("counter", "counter = {…}", p)?;
-    let path = table.text_needed("path", "path = \"/\"", p);
-    if let Some(path) = &path {
-        check_path(path, p);
-    }
-    if !table.has("adds") {
-        table.missing("adds", "adds = 1", p);
-    }
-    let adds = table.whole("adds", ADDS, p);
-    let kept = table.text("kept", p).map(|word| kept(&word, p));
-    let place = table.span.clone();
-    table.finish(&[], p);
+pub fn read_counter(table: &Fields<'_>) -> Option<Counter> {
+    let table = table.table("counter")?;
+    let (path, adds) = (table.get("path"), table.get("adds"));
     Some(Counter {
-        place,
-        path: path?.into_inner(),
+        place: table.span.clone(),
+        kept: match table.value::<String>("kept").as_str() {
+            "stop" => Some(Ended::Stopped),
+            "kill" => Some(Ended::Killed),
+            _ => None,
+        },
+        path: path?,
         adds: adds?,
-        kept: kept.flatten(),
     })
 }
 
-fn kept(word: &Spanned<String>, p: &mut Problems) -> Option<Ended> {
-    match word.get_ref().as_str() {
-        "no" => None,
-        "stop" => Some(Ended::Stopped),
-        "kill" => Some(Ended::Killed),
-        other => {
-            let message = format!("`{}` is no way to end a server", short(other));
-            let help = "kept = \"stop\": as its [stop] says; \"kill\": by SIGKILL under load; \
-                        \"no\": it is not started anew";
-            p.note(Diagnosis::new(word.span(), message).help(help));
-            None
-        }
-    }
-}
-
 /// Keys of requests to servers in a workload of programs or clients.
-pub fn refuse_without_request(table: &mut Fields<'_, '_>, p: &mut Problems) {
-    for key in ["rows", "counter", "rest"] {
-        if let Some(value) = table.value(key) {
-            let message = format!("`{key}` is for a workload with a `request`");
-            p.note(Diagnosis::new(value.span(), message));
-        }
-    }
+pub fn refuse_without_request(table: &Fields<'_>) {
+    let message = "`{key}` is for a workload with a `request`";
+    table.refuse(&["rows", "counter", "rest"], message, "");
 }
 
 /// A cell has one proxy in front, and its output goes to one place.
-pub fn check_within(settings: &[Setting], p: &mut Problems) {
+pub fn check_within(settings: &[Setting], p: &Problems) {
     let fronts = |setting: &&Setting| !setting.topology.fronts.is_empty();
     let outputs = |setting: &&Setting| !setting.topology.outputs.is_empty();
     let of_fronts: Vec<&Setting> = settings.iter().filter(fronts).collect();
@@ -186,7 +108,7 @@ pub fn check_within(settings: &[Setting], p: &mut Problems) {
             let first = first.name.get_ref();
             let message = format!("the setting `{first}` has `{key}`, too, and a cell has one");
             let help = format!("make `{first}` and this one setting with more values");
-            p.note(Diagnosis::new(other.name.span(), message).help(help));
+            p.advise(other.name.span(), message, help);
         }
     }
 }

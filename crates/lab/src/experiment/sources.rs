@@ -11,12 +11,11 @@ use prony_record::{
 };
 use toml::Spanned;
 
-use super::fields::{Fields, Problems};
-use super::keys::{check_path, name_of_path};
+use super::fields::{Fields, Pairs, Problems, plain_pairs};
+use super::keys::name_of_path;
 use super::spoken;
 use super::types::{Experiment, Workload, WorkloadSource};
 use super::words::short;
-use crate::diagnosis::{Diagnosis, suggest};
 
 /// Keys of a workload that are about what is sent, beside `request`.
 pub const KEYS: [&str; 12] = [
@@ -53,10 +52,6 @@ const NOT_BESIDE_SCENARIO: [(&str, &str); 5] = [
     ),
     ("cookies", "leave it out: each user has cookies of its own"),
 ];
-/// How often a request is drawn beside the others.
-const WEIGHT: std::ops::RangeInclusive<u64> = 1..=1_000_000;
-/// Redirects that are followed in a row.
-const FOLLOW: std::ops::RangeInclusive<u64> = 1..=100;
 /// Bytes of a credential.
 const CREDENTIAL_BYTES_MAX: usize = 8_192;
 
@@ -72,106 +67,86 @@ pub struct SentRequests {
 }
 
 /// Reads `scenario`, or else `request`, `requests`, `requests_file`, and what goes with them.
-pub fn read(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<SentRequests> {
-    match table.text("scenario", p) {
-        Some(file) => Some(read_scenario(&file, table, p)),
-        None if table.has("scenario") => {
-            // So that the keys beside it are known.
-            let _ = planned(table, None, false, p);
-            None
-        }
-        None => read_requests(table, p),
+pub fn read(table: &Fields<'_>) -> Option<SentRequests> {
+    match table.has("scenario") {
+        true => read_scenario(table),
+        false => read_requests(table),
     }
 }
 
 /// Reads what goes with `scenario = "FILE"`; what the file says is known once it is read.
-fn read_scenario(
-    file: &Spanned<String>,
-    table: &mut Fields<'_, '_>,
-    p: &mut Problems,
-) -> SentRequests {
+fn read_scenario(table: &Fields<'_>) -> Option<SentRequests> {
     for (key, help) in NOT_BESIDE_SCENARIO {
-        if let Some(value) = table.value(key) {
-            let message = format!(
-                "`{key}` cannot go with `scenario`: what users send are the steps of its file"
-            );
-            p.note(Diagnosis::new(value.span(), message).help(help));
-        }
+        let message =
+            "`{key}` cannot go with `scenario`: what users send are the steps of its file";
+        table.refuse(&[key], message, help);
     }
-    let named = SourceFile {
-        path: file.get_ref().clone(),
-        sha256: String::new(),
-    };
+    let file: Spanned<String> = table.get("scenario")?;
+    let path = file.get_ref().clone();
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let name = name_of_path(name.strip_suffix(".toml").unwrap_or(name));
     let planned = PlannedSource {
         scenario: Some(PlannedScenario {
-            file: named,
+            file: named(path),
             flows: Vec::new(),
         }),
         cookies: false,
-        ..planned(table, None, false, p).source
+        ..planned(table, false).0
     };
-    let name = file.get_ref().rsplit('/').next().unwrap_or_default();
-    SentRequests {
+    Some(SentRequests {
         request: RequestTemplate::default(),
         source: Some(WorkloadSource {
             file_at: file.span(),
             ..WorkloadSource::of(table, planned)
         }),
-        name: name_of_path(name.strip_suffix(".toml").unwrap_or(name)),
-    }
+        name,
+    })
 }
 
 /// Reads what goes with requests that have nothing to do with each other.
-fn read_requests(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<SentRequests> {
-    let file = table.text("requests_file", p);
+fn read_requests(table: &Fields<'_>) -> Option<SentRequests> {
+    let file: Option<String> = table.get("requests_file");
     let is_listed = table.has("requests");
-    let several = table.tables("requests", "[[workload.requests]]", p);
     if is_listed && file.is_some() {
         let message = "either `requests` or `requests_file`: both say what is sent";
-        p.note(Diagnosis::new(table.span_of("requests_file"), message));
+        table.note("requests_file", message, "");
     }
     let has_data = table.has("data");
     let is_one = !is_listed && file.is_none();
-    let one = table.table("request", "request = {…}", p);
-    let given = one.is_some();
+    let one = table.table("request");
+    if is_one && !table.has("request") {
+        table.missing("request", "request = { path = \"/\" }");
+    }
     let common = one.and_then(|request| match is_one {
-        true => read_request(request, true, has_data, p).map(|(one, _)| one),
+        true => read_request(&request, has_data),
         false => Some(RequestTemplate {
-            headers: read_common(request, has_data, p),
+            headers: read_common(&request, has_data),
             ..RequestTemplate::default()
         }),
     });
-    let mut requests = Vec::new();
-    for each in several {
-        requests.extend(
-            read_request(each, false, has_data, p)
-                .map(|(request, weight)| PlannedRequest { request, weight }),
-        );
+    let weighted = |each: &Fields<'_>| {
+        Some(PlannedRequest {
+            request: read_request(each, has_data)?,
+            weight: each.value("weight"),
+        })
+    };
+    let requests = table.tables("requests");
+    let requests: Vec<PlannedRequest> = requests.iter().filter_map(weighted).collect();
+    if table.is_empty_list("requests") {
+        table.note("requests", "`requests` is empty: name at least one", "");
     }
-    if is_one && !given && !table.has("request") {
-        table.missing("request", "request = { path = \"/\" }", p);
-    }
-    if is_listed && table.span_of("requests").len() == 2 {
-        p.note(Diagnosis::new(
-            table.span_of("requests"),
-            "`requests` is empty: name at least one",
-        ));
-    }
-    let planned = planned(table, file.as_ref(), is_one, p);
+    let (planned, order_said) = planned(table, is_one);
     let common = match is_one {
         true => common?,
         false => common.unwrap_or_default(),
     };
     let (requests, first) = listed(requests, common, is_one)?;
-    let name = match &file {
-        Some(file) => name_of_path(file.get_ref()),
-        None => name_of_path(&first.path),
-    };
-    let is_needed = !is_one || planned.source != PlannedSource::default() || is_filled(&first);
+    let name = name_of_path(file.as_ref().unwrap_or(&first.path));
+    let is_needed = !is_one || planned != PlannedSource::default() || is_filled(&first);
     let path = |one: &PlannedRequest| one.request.path.clone();
     let source = is_needed.then(|| WorkloadSource {
         paths: requests.iter().map(path).collect(),
-        is_order_said: planned.order.is_some(),
+        is_order_said: order_said.is_some(),
         ..WorkloadSource::of(
             table,
             PlannedSource {
@@ -180,9 +155,9 @@ fn read_requests(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<SentReq
                     Some(_) => first.headers.clone(),
                     None => Vec::new(),
                 },
-                order: order(planned.order, &requests, table, p),
+                order: order(order_said, &requests, table),
                 requests,
-                ..planned.source
+                ..planned
             },
         )
     });
@@ -193,9 +168,17 @@ fn read_requests(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<SentReq
     })
 }
 
+/// A file, whose digest is known once it is read.
+fn named(path: String) -> SourceFile {
+    SourceFile {
+        path,
+        sha256: String::new(),
+    }
+}
+
 impl WorkloadSource {
     /// What is planned, with the places of what it is made of.
-    fn of(table: &Fields<'_, '_>, planned: PlannedSource) -> WorkloadSource {
+    fn of(table: &Fields<'_>, planned: PlannedSource) -> WorkloadSource {
         WorkloadSource {
             place: table.span.clone(),
             file_at: table.span_of("requests_file"),
@@ -229,113 +212,77 @@ fn listed(
     Some((requests, first.unwrap_or(common)))
 }
 
-/// Keys that stand beside the requests.
-struct SourceKeys {
-    source: PlannedSource,
-    order: Option<RequestOrder>,
-}
-
-fn planned(
-    table: &mut Fields<'_, '_>,
-    file: Option<&Spanned<String>>,
-    is_one: bool,
-    p: &mut Problems,
-) -> SourceKeys {
-    let format = table.text("format", p);
-    if let Some(format) = &format {
-        if let Err(why) = format.get_ref().parse::<RequestFormat>() {
-            p.note(Diagnosis::new(format.span(), why));
-        }
-        if file.is_none() {
-            let message = "`format` is that of `requests_file`";
-            p.note(Diagnosis::new(format.span(), message));
-        }
+/// What stands beside the requests, and the order that is said.
+fn planned(table: &Fields<'_>, is_one: bool) -> (PlannedSource, Option<RequestOrder>) {
+    let file: Option<String> = table.get("requests_file");
+    let format = table.parsed("format", |format| {
+        format.parse::<RequestFormat>().map(|_| format.to_owned())
+    });
+    if file.is_none() {
+        let message = "`format` is that of `requests_file`";
+        table.refuse(&["format"], message, "");
     }
-    let orders = [
-        ("in-turn", RequestOrder::InTurn),
-        ("random", RequestOrder::Random),
-    ];
-    let order = word(table, "order", &orders, p);
+    let order = order_said(table, "order").map(|is_random| match is_random {
+        true => RequestOrder::Random,
+        false => RequestOrder::InTurn,
+    });
     if order.is_some() && is_one {
-        let message = "one request has no order";
-        p.note(Diagnosis::new(table.span_of("order"), message));
+        table.note("order", "one request has no order", "");
     }
-    let data = table.text("data", p);
-    let rows = [("in-turn", RowOrder::InTurn), ("random", RowOrder::Random)];
-    let data_order = match table.has("data_order") {
-        true => word(table, "data_order", &rows, p),
-        false => None,
-    };
-    if data.is_none() && table.has("data_order") {
-        let message = "`data_order` is that of `data`";
-        p.note(Diagnosis::new(table.span_of("data_order"), message));
+    let data: Option<String> = table.get("data");
+    let is_data_random = order_said(table, "data_order").unwrap_or_default();
+    if data.is_none() {
+        table.refuse(&["data_order"], "`data_order` is that of `data`", "");
     }
-    let (user, bearer) = (credential(table, "user", p), credential(table, "bearer", p));
-    if let (Some(_), Some(bearer)) = (&user, &bearer) {
+    let (user, bearer) = (credential(table, "user"), credential(table, "bearer"));
+    if !user.is_empty() && !bearer.is_empty() {
         let message = "either `user` or `bearer`: a request has one `Authorization`";
-        p.note(Diagnosis::new(bearer.span(), message));
+        table.note("bearer", message, "");
     }
-    if let Some(user) = user.as_ref().filter(|user| !user.get_ref().contains(':')) {
-        let message = "`user` is NAME:PASSWORD, with a colon";
-        p.note(Diagnosis::new(user.span(), message));
+    if table.has("user") && !user.contains(':') {
+        table.note("user", "`user` is NAME:PASSWORD, with a colon", "");
     }
-    let text = |of: Option<Spanned<String>>| of.map_or_else(String::new, Spanned::into_inner);
-    let named = |path: &Spanned<String>| SourceFile {
-        path: path.get_ref().clone(),
-        sha256: String::new(),
-    };
-    SourceKeys {
-        source: PlannedSource {
-            file: file.map(named),
-            format: text(format),
-            data: data.as_ref().map(named),
-            data_order: data_order.unwrap_or_default(),
-            user: text(user),
-            bearer: text(bearer),
-            cookies: table.truth("cookies", p).unwrap_or_default(),
-            compressed: table.truth("compressed", p).unwrap_or_default(),
-            follow: table.whole("follow", FOLLOW, p).unwrap_or_default() as u32,
-            ..PlannedSource::default()
+    let source = PlannedSource {
+        file: file.map(named),
+        format: format.unwrap_or_default(),
+        data: data.map(named),
+        data_order: match is_data_random {
+            true => RowOrder::Random,
+            false => RowOrder::InTurn,
         },
-        order,
-    }
+        user,
+        bearer,
+        cookies: table.value("cookies"),
+        compressed: table.value("compressed"),
+        follow: table.value("follow"),
+        ..PlannedSource::default()
+    };
+    (source, order)
 }
 
-/// A key whose value is one of these words.
-fn word<T: Copy>(
-    table: &mut Fields<'_, '_>,
-    key: &'static str,
-    words: &[(&str, T)],
-    p: &mut Problems,
-) -> Option<T> {
-    let text = table.text(key, p)?;
-    let found = words.iter().find(|(word, _)| word == text.get_ref());
-    if found.is_none() {
-        let typed = text.get_ref();
-        let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        let diagnosis =
-            Diagnosis::new(text.span(), format!("`{key}` cannot be `{}`", short(typed)));
-        p.note(diagnosis.help(match typed.as_str() {
-            "once" => {
-                "a trial lasts as long as its window: the rows of a file cannot end it".to_owned()
-            }
-            _ => suggest(typed, "order", &names),
-        }));
+/// Whether the order is random, where `key` says it.
+fn order_said(table: &Fields<'_>, key: &'static str) -> Option<bool> {
+    let value = table.raw(key)?;
+    if value.get_ref().as_str() == Some("once") {
+        let message = format!("`{key}` cannot be `once`");
+        let help = "a trial lasts as long as its window: the rows of a file cannot end it";
+        table.note(key, message, help);
+        return None;
     }
-    found.map(|(_, value)| *value)
+    let order: String = table.get(key)?;
+    Some(order == "random")
 }
 
 /// The order that is said, or the one that follows from the weights.
 fn order(
     said: Option<RequestOrder>,
     requests: &[PlannedRequest],
-    table: &Fields<'_, '_>,
-    p: &mut Problems,
+    table: &Fields<'_>,
 ) -> RequestOrder {
     let is_weighted = requests.iter().any(|one| one.weight > 0);
     if is_weighted && said == Some(RequestOrder::InTurn) {
         let message = "`order = \"in-turn\"` sends each request as often as the others, and `weight` does not";
-        p.note(Diagnosis::new(table.span_of("order"), message).help("leave one of them out"));
+        table.note("order", message, "leave one of them out");
     }
     usual_order(said, is_weighted, requests.len())
 }
@@ -349,25 +296,21 @@ pub fn usual_order(said: Option<RequestOrder>, is_weighted: bool, count: usize) 
     })
 }
 
-fn credential(
-    table: &mut Fields<'_, '_>,
-    key: &'static str,
-    p: &mut Problems,
-) -> Option<Spanned<String>> {
-    let text = table.text(key, p)?;
-    let is_wrong = text.get_ref().contains(char::is_control)
-        || text.get_ref().is_empty()
-        || text.get_ref().len() > CREDENTIAL_BYTES_MAX;
-    if is_wrong {
-        let message = format!("`{key}` is one line of 1 to {CREDENTIAL_BYTES_MAX} bytes");
-        p.note(Diagnosis::new(text.span(), message));
+fn credential(table: &Fields<'_>, key: &'static str) -> String {
+    let text: String = table.value(key);
+    if !table.has(key) {
+        return text;
     }
-    if has_fields(plain(text.get_ref()).as_bytes(), &[]) {
+    if text.contains(char::is_control) || text.is_empty() || text.len() > CREDENTIAL_BYTES_MAX {
+        let message = format!("`{key}` is one line of 1 to {CREDENTIAL_BYTES_MAX} bytes");
+        table.note(key, message, "");
+    }
+    if has_fields(plain(&text).as_bytes(), &[]) {
         let message = format!("`{key}` has no fields but {{env:NAME}}");
         let help = "write them in a header: headers = { Authorization = \"…\" }";
-        p.note(Diagnosis::new(text.span(), message).help(help));
+        table.note(key, message, help);
     }
-    Some(text)
+    text
 }
 
 /// `text` without what it takes from the environment.
@@ -387,83 +330,52 @@ fn is_filled(request: &RequestTemplate) -> bool {
 }
 
 /// What all requests of a list or a file have: headers.
-fn read_common(
-    mut table: Fields<'_, '_>,
-    has_data: bool,
-    p: &mut Problems,
-) -> Vec<(String, String)> {
-    let headers = read_headers(&mut table, has_data, p);
+fn read_common(table: &Fields<'_>, has_data: bool) -> Vec<(String, String)> {
+    let message = "`{key}` is not supported";
     let several = "it stands in each of `requests`, or in `requests_file`; what they have in common are `headers`";
-    table.finish(
-        &[("path", several), ("method", several), ("body", several)],
-        p,
-    );
-    headers
+    table.refuse(&["path", "method", "body"], message, several);
+    read_headers(table, has_data)
 }
 
-fn read_headers(
-    table: &mut Fields<'_, '_>,
-    has_data: bool,
-    p: &mut Problems,
-) -> Vec<(String, String)> {
-    let headers = table.pairs("headers", p).unwrap_or_default();
+fn read_headers(table: &Fields<'_>, has_data: bool) -> Vec<(String, String)> {
+    let headers: Pairs = table.value("headers");
     for (name, value) in &headers {
-        check_header(name, value, p);
-        check_fields(value, has_data, p);
+        check_header(name, value, table.problems);
+        check_fields(value, has_data, table.problems);
     }
-    let plain =
-        |(name, value): (Spanned<String>, Spanned<String>)| (name.into_inner(), value.into_inner());
-    headers.into_iter().map(plain).collect()
+    plain_pairs(headers)
 }
 
-/// One request, and its weight where it is one of several.
-fn read_request(
-    mut table: Fields<'_, '_>,
-    is_one: bool,
-    has_data: bool,
-    p: &mut Problems,
-) -> Option<(RequestTemplate, u32)> {
-    let method = table.text("method", p);
-    if let Some(method) = &method {
-        check_method(method, p);
-    }
-    let path = table.text_needed("path", "path = \"/\"", p);
-    let headers = read_headers(&mut table, has_data, p);
-    let body = table.text("body", p);
+/// One request.
+fn read_request(table: &Fields<'_>, has_data: bool) -> Option<RequestTemplate> {
+    let (path, body) = (table.get("path"), table.get("body"));
     for text in path.iter().chain(&body) {
-        check_fields(text, has_data, p);
+        check_fields(text, has_data, table.problems);
     }
-    let weight = match is_one {
-        true => None,
-        false => table.whole("weight", WEIGHT, p),
-    };
-    table.finish(&[], p);
-    let path = path?;
-    check_path(&path, p);
-    let request = RequestTemplate {
-        method: method.map_or_else(|| "GET".to_owned(), Spanned::into_inner),
-        path: path.into_inner(),
+    let headers = read_headers(table, has_data);
+    Some(RequestTemplate {
+        method: table.value("method"),
+        path: path?.into_inner(),
         headers,
-        body: body.map_or_else(String::new, Spanned::into_inner),
-    };
-    Some((request, weight.unwrap_or_default() as u32))
+        body: body.map(Spanned::into_inner).unwrap_or_default(),
+    })
 }
 
 /// A name in braces is a field. Those of a CSV are known once it is read.
-fn check_fields(text: &Spanned<String>, has_data: bool, p: &mut Problems) {
+fn check_fields(text: &Spanned<String>, has_data: bool, p: &Problems) {
     if has_data {
         return;
     }
     // With the random number of old experiments, which knew no escape.
     let plain = plain(text.get_ref()).replace("{random}", "");
     if let Err(why) = prony_load::check_fields(&plain, &[]) {
-        p.note(Diagnosis::new(text.span(), why.to_string()));
+        p.note(text.span(), why.to_string());
     }
 }
 
 /// What does not go with users, with cookies, or with redirects that are followed. All belong to the connection on which requests follow
 /// each other: in a pipeline the next ones are sent before the answers came.
-pub fn check_within(experiment: &Experiment, p: &mut Problems) {
+pub fn check_within(experiment: &Experiment, p: &Problems) {
     for workload in &experiment.workloads {
         let Some(source) = &workload.source else {
             continue;
@@ -491,34 +403,34 @@ pub fn check_within(experiment: &Experiment, p: &mut Problems) {
             if let Some(value) = setting.values.iter().find(|value| is_other(value)) {
                 let message = format!("{why}, and `{name}` has `{value}`");
                 let help = "name the setting's workloads: workloads = […]";
-                p.note(Diagnosis::new(source.place.clone(), message).help(help));
+                p.advise(source.place.clone(), message, help);
             }
         }
     }
 }
 
 /// What a workload with users cannot have.
-fn check_users(workload: &Workload, source: &WorkloadSource, p: &mut Problems) {
+fn check_users(workload: &Workload, source: &WorkloadSource, p: &Problems) {
     let place = || source.place.clone();
     if matches!(workload.arrival, Arrival::Think { .. }) {
         let message = "`scenario` does not go with a think time of all connections";
         let help = "`think` stands in the steps of the scenario's file, or above them for all; leave `arrival` out";
-        p.note(Diagnosis::new(place(), message).help(help));
+        p.advise(place(), message, help);
     }
     if workload.counter.is_some() {
         let message = "`scenario` does not go with a `counter`: not each of its steps raises one";
         let help = "what a step's answer must have stands in the file: expect = { json = [\"$.count > 0\"] }";
-        p.note(Diagnosis::new(place(), message).help(help));
+        p.advise(place(), message, help);
     }
     if workload.find_max.is_some() {
         let message = "`scenario` does not go with `find_max`, whose rates are of requests";
         let help = "name rates of users: arrival = { rate = [10, 20, 50] }";
-        p.note(Diagnosis::new(place(), message).help(help));
+        p.advise(place(), message, help);
     }
 }
 
 /// Where redirects are followed, more answers come than were asked for.
-fn check_follow(workload: &Workload, source: &WorkloadSource, p: &mut Problems) {
+fn check_follow(workload: &Workload, source: &WorkloadSource, p: &Problems) {
     // Of users each hop is a request of its step.
     if source.planned.follow == 0 || source.planned.scenario.is_some() {
         return;
@@ -533,38 +445,25 @@ fn check_follow(workload: &Workload, source: &WorkloadSource, p: &mut Problems) 
     ];
     for (_, what) in wrong.iter().filter(|(is_so, _)| *is_so) {
         let message = format!("`follow` does not go with {what}");
-        p.note(Diagnosis::new(source.place.clone(), message));
+        p.note(source.place.clone(), message);
     }
 }
 
-fn check_method(method: &Spanned<String>, p: &mut Problems) {
-    const KNOWN: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
-    let text = method.get_ref().as_str();
-    if KNOWN.contains(&text) {
-        return;
-    }
-    let message = format!("`{}` is no method that Prony sends", short(text));
-    p.note(Diagnosis::new(method.span(), message).help(suggest(text, "method", &KNOWN)));
-}
-
-fn check_header(name: &Spanned<String>, value: &Spanned<String>, p: &mut Problems) {
+fn check_header(name: &Spanned<String>, value: &Spanned<String>, p: &Problems) {
     const OURS: [&str; 4] = ["host", "content-length", "transfer-encoding", "connection"];
     let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     let text = name.get_ref();
     if text.is_empty() || !text.chars().all(token) {
         let message = format!("`{}` is no name of a header", short(text));
-        p.note(Diagnosis::new(name.span(), message));
+        p.note(name.span(), message);
     } else if OURS.contains(&text.to_ascii_lowercase().as_str()) {
         let message = format!("the header `{text}` is written by Prony itself");
-        p.note(Diagnosis::new(name.span(), message));
+        p.note(name.span(), message);
     }
     if value
         .get_ref()
         .contains(|c: char| c.is_control() && c != '\t')
     {
-        p.note(Diagnosis::new(
-            value.span(),
-            "a header's value is one line of text",
-        ));
+        p.note(value.span(), "a header's value is one line of text");
     }
 }

@@ -13,9 +13,8 @@ use std::ops::RangeInclusive;
 
 use prony_record::Cell;
 
-use super::fields::{Fields, Problems};
 use super::words::short;
-use crate::diagnosis::{Diagnosis, suggest};
+use crate::diagnosis::suggest;
 
 /// The setting whose value is the protocol.
 pub const PROTOCOL: &str = "protocol";
@@ -131,34 +130,30 @@ pub fn has_meaning(name: &str, spoken: &str) -> bool {
     }
 }
 
-/// Checks the `values` of a setting that is about how the generator speaks.
-pub fn check(name: &str, values: &[String], table: &Fields<'_, '_>, p: &mut Problems) {
-    let number = |text: &str, right: RangeInclusive<u64>| {
-        text.parse().is_ok_and(|number| right.contains(&number))
-    };
-    let is_right = |value: &&String| match name {
-        PROTOCOL => PROTOCOLS.contains(&value.as_str()),
-        RESUMPTION => ["on", "off"].contains(&value.as_str()),
-        REQUESTS_PER_CONNECTION => value.as_str() == ANY || number(value, REQUESTS),
-        _ => number(value, DEPTHS),
-    };
-    let Some(wrong) = values.iter().find(|value| !is_right(value)) else {
-        return;
-    };
-    let message = format!("`{}` is no value of `{name}`", short(wrong));
-    let help = match name {
-        PROTOCOL => suggest(wrong, "protocol", &PROTOCOLS),
-        RESUMPTION => "values = [\"on\", \"off\"]".to_owned(),
-        REQUESTS_PER_CONNECTION => {
-            "values = [\"any\", 1]: \"any\", or requests from 1 to 1000000000".to_owned()
-        }
-        _ => format!(
-            "values = [1, 10]: whole numbers from {} to {}",
-            DEPTHS.start(),
-            DEPTHS.end()
+/// What is wrong with `value` of a setting that is about how the generator speaks, and what to do; of another setting nothing.
+pub fn value_problem(name: &str, value: &str) -> Option<(String, String)> {
+    let number = value.parse().unwrap_or(0_u64);
+    let (is_right, help) = match name {
+        PROTOCOL => (
+            PROTOCOLS.contains(&value),
+            suggest(value, "protocol", &PROTOCOLS),
         ),
+        RESUMPTION => (
+            ["on", "off"].contains(&value),
+            "values = [\"on\", \"off\"]".to_owned(),
+        ),
+        REQUESTS_PER_CONNECTION => (
+            value == ANY || REQUESTS.contains(&number),
+            "values = [\"any\", 1]: \"any\", or requests from 1 to 1000000000".to_owned(),
+        ),
+        STREAMS | PIPELINE => (
+            DEPTHS.contains(&number),
+            "values = [1, 10]: whole numbers from 1 to 1000".to_owned(),
+        ),
+        _ => return None,
     };
-    p.note(Diagnosis::new(table.span_of("values"), message).help(help));
+    let message = || format!("`{}` is no value of `{name}`", short(value));
+    (!is_right).then(|| (message(), help))
 }
 
 #[cfg(test)]

@@ -238,7 +238,9 @@ fn rows_name_settings_in_any_order_and_values_of_any_kind() {
 fn five_lines_have_defaults_for_all_else() {
     let text = "title = 'x'\n[[subject]]\ncmd = './my-server --port {port}'\n[[workload]]\nrequest = { path = '/a/b?c' }";
     let experiment = parse(text).unwrap();
-    assert_eq!(experiment.run, Run::default());
+    let run = &experiment.run;
+    assert_eq!((run.blocks, run.seed, run.copy), (6, 1, true));
+    assert_eq!(run.duration, Nanos::from_secs(10));
     let workload = &experiment.workloads[0];
     assert_eq!(workload.name.get_ref(), "a-b");
     assert_eq!(workload.request.method, "GET");

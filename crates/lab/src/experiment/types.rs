@@ -14,12 +14,9 @@ use prony_record::{
 };
 use toml::Spanned;
 
-use super::fields::Origin;
+use super::fields::{Origin, Problems};
 use super::spoken;
 use crate::diagnosis::{Diagnoses, Diagnosis};
-
-/// Connections that a workload may ask for, where it does not say `max`.
-pub const CONNECTIONS_MAX_DEFAULT: u32 = 20_000;
 
 /// A parsed experiment. Names that refer to subjects are not yet checked
 /// ([`super::check_names`]): a subject's id may stand in its own file.
@@ -104,28 +101,6 @@ pub struct Run {
     pub warmup_at: Option<Range<usize>>,
     /// Whether `[run]` itself says its warm-up.
     pub is_warmup_said: bool,
-}
-
-impl Default for Run {
-    fn default() -> Run {
-        Run {
-            blocks: 6,
-            duration: Nanos::from_secs(10),
-            warmup: Nanos::from_secs(2),
-            visits: None,
-            seed: 1,
-            reference: None,
-            copy: true,
-            aim: None,
-            require: Vec::new(),
-            profile: false,
-            threads: None,
-            cores: None,
-            duration_at: None,
-            warmup_at: None,
-            is_warmup_said: false,
-        }
-    }
 }
 
 /// `[run.quick]`.
@@ -420,6 +395,11 @@ impl Experiment {
     /// Problems that were found after parsing, shown in this file.
     pub fn diagnoses(&self, problems: Vec<Diagnosis>) -> Diagnoses {
         Diagnoses::new(&self.origin.path, &self.text, problems)
+    }
+
+    /// Nothing, or the problems that were found after parsing.
+    pub(crate) fn checked(&self, problems: Problems) -> Result<(), Diagnoses> {
+        problems.checked(Some(()), &self.origin.path, &self.text)
     }
 }
 

@@ -67,8 +67,12 @@ pub const VERSION_PLACEHOLDERS: [&str; 5] = ["dir", "build", "prony", "systems",
 pub const SYSTEMS: &str = "{systems}";
 /// The placeholder, in `subject.toml` alone, of the folder of what its user has built.
 pub const ORIGINALS: &str = "originals";
+/// Items of one list or table at the most.
+pub const ITEMS_MAX: usize = 1_000;
 /// Bytes of a name at the most.
 pub const NAME_BYTES_MAX: usize = 80;
+/// Bytes of a text of one line at the most.
+pub const LINE_BYTES_MAX: usize = 400;
 
 /// Reads a length of time: `300ms`, `5s`, `1.5s`, `2m`, `1h`.
 pub fn duration(text: &str) -> Result<Nanos, String> {
@@ -176,6 +180,26 @@ pub fn name_problem(text: &str) -> Option<String> {
     Some(format!(
         "a name is made of letters, digits and . _ - / : + @, and this one holds `{shown}`"
     ))
+}
+
+/// Whether tables can show `text`.
+pub fn is_line(text: &str) -> bool {
+    !text.trim().is_empty() && text.len() <= LINE_BYTES_MAX && !text.contains(char::is_control)
+}
+
+/// Why `text` cannot be the path of a request, if it cannot.
+pub fn path_problem(text: &str) -> Option<&'static str> {
+    if !text.starts_with('/') {
+        Some("a path begins with `/`")
+    } else if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        Some("a path has no space and no control character; write %20 for a space")
+    } else if text.contains('#') {
+        Some("`#` and what follows it is never sent to a server")
+    } else if !text.is_ascii() {
+        Some("a path is ASCII; write other characters as %XX")
+    } else {
+        None
+    }
 }
 
 /// Splits a command line into its words as a shell would, with quotes and

@@ -3,7 +3,7 @@
 use toml::Spanned;
 
 use super::topology::{names_in, why_not_set};
-use crate::diagnosis::{Diagnoses, Diagnosis};
+use crate::diagnosis::Diagnoses;
 use crate::experiment::fields::Problems;
 use crate::experiment::names::declared;
 use crate::experiment::words::short;
@@ -14,8 +14,8 @@ use crate::subject::{Role, Subject};
 /// and that rows and counters are possible. `all`: in the order of
 /// [`Experiment::entries`].
 pub fn check_services(experiment: &Experiment, all: &[Subject]) -> Result<(), Diagnoses> {
-    let mut problems = Problems::default();
-    let p = &mut problems;
+    let problems = Problems::default();
+    let p = &problems;
     let parts = experiment.split(all);
     check_roles(experiment, &parts, p);
     check_ids(experiment, &parts, p);
@@ -27,13 +27,10 @@ pub fn check_services(experiment: &Experiment, all: &[Subject]) -> Result<(), Di
             check_row(experiment, workload, row, &parts, p);
         }
     }
-    if problems.errors.is_empty() {
-        return Ok(());
-    }
-    Err(experiment.diagnoses(problems.errors))
+    experiment.checked(problems)
 }
 
-fn check_roles(experiment: &Experiment, parts: &Parts<'_, Subject>, p: &mut Problems) {
+fn check_roles(experiment: &Experiment, parts: &Parts<'_, Subject>, p: &Problems) {
     let kind = |role: Role| match role {
         Role::Backing => "backing",
         Role::Front => "front",
@@ -50,14 +47,14 @@ fn check_roles(experiment: &Experiment, parts: &Parts<'_, Subject>, p: &mut Prob
             if own != wanted {
                 let message = format!("`{}` is a {own}, not a {wanted}", subject.id);
                 let help = format!("its entry is [[{own}]]");
-                p.note(Diagnosis::new(entry.place.clone(), message).help(help));
+                p.advise(entry.place.clone(), message, help);
             }
         }
     }
 }
 
 /// Cells and what is not run name services as they name subjects.
-fn check_ids(experiment: &Experiment, parts: &Parts<'_, Subject>, p: &mut Problems) {
+fn check_ids(experiment: &Experiment, parts: &Parts<'_, Subject>, p: &Problems) {
     let backings = parts.backings.iter().zip(&experiment.backings);
     let fronts = parts.fronts.iter().zip(&experiment.fronts);
     let before = |id: &str, is_front: bool| {
@@ -70,13 +67,13 @@ fn check_ids(experiment: &Experiment, parts: &Parts<'_, Subject>, p: &mut Proble
         if before(&service.id, is_front) {
             let message = format!("another entry is called `{}`, too", service.id);
             let help = "give one of them a `name` of its own";
-            p.note(Diagnosis::new(entry.place.clone(), message).help(help));
+            p.advise(entry.place.clone(), message, help);
         }
     }
 }
 
 /// `{NAME}` in the texts of subjects is a backing service.
-fn check_texts(experiment: &Experiment, parts: &Parts<'_, Subject>, p: &mut Problems) {
+fn check_texts(experiment: &Experiment, parts: &Parts<'_, Subject>, p: &Problems) {
     let backings: Vec<&str> = parts.backings.iter().map(|b| b.id.as_str()).collect();
     for (subject, entry) in parts.subjects.iter().zip(&experiment.subjects) {
         let texts = subject.start.iter().chain(subject.env.values());
@@ -88,7 +85,7 @@ fn check_texts(experiment: &Experiment, parts: &Parts<'_, Subject>, p: &mut Prob
 }
 
 /// Reports services that no cell starts: they were meant to be.
-fn check_used(experiment: &Experiment, parts: &Parts<'_, Subject>, p: &mut Problems) {
+fn check_used(experiment: &Experiment, parts: &Parts<'_, Subject>, p: &Problems) {
     let settings = &experiment.settings;
     for (backing, entry) in parts.backings.iter().zip(&experiment.backings) {
         let of_setting = |setting: &Setting| {
@@ -108,7 +105,7 @@ fn check_used(experiment: &Experiment, parts: &Parts<'_, Subject>, p: &mut Probl
             let help = format!(
                 "a setting names it: backing_of = {{ VALUE = [\"{id}\"] }}, or env with {{{id}}}"
             );
-            p.note(Diagnosis::new(entry.place.clone(), message).help(help));
+            p.advise(entry.place.clone(), message, help);
         }
     }
     for (front, entry) in parts.fronts.iter().zip(&experiment.fronts) {
@@ -117,18 +114,13 @@ fn check_used(experiment: &Experiment, parts: &Parts<'_, Subject>, p: &mut Probl
         if !named.any(|name| name.get_ref() == id) {
             let message = format!("nothing puts the front `{id}` before a subject");
             let help = format!("a setting does: front_of = {{ VALUE = \"{id}\" }}");
-            p.note(Diagnosis::new(entry.place.clone(), message).help(help));
+            p.advise(entry.place.clone(), message, help);
         }
     }
 }
 
 /// Checks that counters which must survive a restart are of servers that Prony starts.
-fn check_counter(
-    experiment: &Experiment,
-    workload: &Workload,
-    subjects: &[Subject],
-    p: &mut Problems,
-) {
+fn check_counter(experiment: &Experiment, workload: &Workload, subjects: &[Subject], p: &Problems) {
     let Some(counter) = workload
         .counter
         .as_ref()
@@ -148,7 +140,7 @@ fn check_counter(
                 subject.id
             );
             let help = "kept = \"no\", or name the subjects of this workload without it";
-            p.note(Diagnosis::new(counter.place.clone(), message).help(help));
+            p.advise(counter.place.clone(), message, help);
         }
     }
 }
@@ -159,14 +151,14 @@ fn check_row(
     workload: &Workload,
     row: &Row,
     parts: &Parts<'_, Subject>,
-    p: &mut Problems,
+    p: &Problems,
 ) {
     let mut subjects = parts.subjects.iter();
     let Some(subject) = subjects.find(|subject| subject.id == *row.subject.get_ref()) else {
         return;
     };
     if let Some(message) = why_not_asked(workload, subject) {
-        p.note(Diagnosis::new(row.subject.span(), message));
+        p.note(row.subject.span(), message);
         return;
     }
     for (name, value) in &row.settings {
@@ -183,7 +175,7 @@ fn check_row(
             parts,
         );
         if let Some((message, help)) = why {
-            p.note(Diagnosis::new(name.span(), message).help(help));
+            p.advise(name.span(), message, help);
         }
     }
 }

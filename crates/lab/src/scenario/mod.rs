@@ -10,7 +10,7 @@ mod step;
 use std::path::Path;
 
 use crate::diagnosis::Diagnoses;
-use crate::experiment::fields::{Origin, read_file};
+use crate::experiment::fields::{Origin, Problems, read_file};
 
 pub use file::{FileFlow, FileStep, ScenarioFile, Variables};
 
@@ -57,8 +57,9 @@ impl ScenarioFile {
         variables: Variables<'_>,
         has_data: bool,
     ) -> Result<ScenarioFile, Diagnoses> {
-        read::scenario(text, variables, has_data)
-            .map_err(|problems| Diagnoses::new(&origin.path, text, problems))
+        let problems = Problems::default();
+        let file = read::scenario(text, variables, has_data, &problems);
+        problems.checked(file, &origin.path, text)
     }
 }
 

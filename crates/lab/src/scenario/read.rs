@@ -7,89 +7,56 @@ use toml::Spanned;
 
 use super::file::{FileFlow, FileStep, ScenarioFile, Variables};
 use super::step::{Defaults, read_step};
-use crate::diagnosis::Diagnosis;
-use crate::experiment::fields::{Fields, ITEMS_MAX, Problems, document};
-use crate::experiment::words::short;
+use crate::experiment::fields::{Fields, Problems, document};
+use crate::experiment::words::{ITEMS_MAX, short};
+use crate::reference::KeyFile;
 
-/// How often a flow may be drawn beside the others.
-const WEIGHT: std::ops::RangeInclusive<u64> = 1..=1_000_000;
-/// Keys that one might expect and that mean nothing here.
-const UNSUPPORTED: [(&str, &str); 3] = [
-    ("steps", "each step is a table of its own: [[step]]"),
-    (
-        "users",
-        "the command line says how many: -c N, or -R N for arrivals of users a second",
-    ),
-    ("duration", "the command line says how long: -d T"),
-];
-
-/// The file, or what is wrong with it. `has_data`: names may be columns of a data file.
+/// The file; with problems it is not to be used. `has_data`: names may be columns of a data file.
 pub fn scenario(
     text: &str,
     variables: Variables<'_>,
     has_data: bool,
-) -> Result<ScenarioFile, Vec<Diagnosis>> {
-    let mut problems = Problems::default();
-    let root = document(text, &mut problems);
-    // The values with which the parser recovered would be reported as the writer's.
-    if !problems.errors.is_empty() {
-        return Err(problems.errors);
-    }
-    let p = &mut problems;
-    let mut top = Fields::new("the scenario", 0..0, root.get_ref());
-    let url = top.text("url", p);
+    p: &Problems,
+) -> Option<ScenarioFile> {
+    let root = document(text, p)?;
+    let top = Fields::top(KeyFile::Scenario, root.get_ref(), p);
+    let url: Option<Spanned<String>> = top.get("url");
     let url = url.and_then(|url| read_url(&url, variables, p));
-    let defaults = Defaults::read(&mut top, variables, p);
-    let steps = top.tables("step", "[[step]]", p);
-    let scenarios = top.tables("scenario", "[[scenario]]", p);
+    let defaults = Defaults::read(&top, variables);
+    let (steps, scenarios) = (top.tables("step"), top.tables("scenario"));
     if !steps.is_empty() && !scenarios.is_empty() {
         let message = "a file has steps of its own, or scenarios with steps, and not both";
-        p.note(Diagnosis::new(top.span_of("step"), message));
+        top.note("step", message, "");
     }
     let mut flows = Vec::new();
-    let mut read = 0;
     if steps.is_empty() && scenarios.is_empty() {
-        top.missing("step", "[[step]]\nname = \"home\"\npath = \"/\"", p);
+        top.missing("step", "[[step]]\nname = \"home\"\npath = \"/\"");
     } else if scenarios.is_empty() {
-        let at = top.span_of("step");
-        let steps = read_steps(steps, &defaults, variables, p);
-        flows.push(flow(
-            Spanned::new(at, "scenario".to_owned()),
-            1,
-            steps,
-            has_data,
-            p,
-        ));
+        let name = Spanned::new(top.span_of("step"), "scenario".to_owned());
+        let steps = read_steps(steps, &defaults, variables);
+        flows.push(flow(name, 1, steps, has_data, p));
     }
     for table in scenarios {
-        flows.extend(read_flow(table, &defaults, (variables, has_data), p));
+        flows.extend(read_flow(&table, &defaults, variables, has_data));
     }
     for (place, (at, flow)) in flows.iter().enumerate() {
-        read += flow.steps.len();
-        if flows[..place]
-            .iter()
-            .any(|(_, other)| other.name == flow.name)
-        {
+        let mut before = flows[..place].iter();
+        if before.any(|(_, other)| other.name == flow.name) {
             let message = format!("two scenarios have the name `{}`", short(&flow.name));
-            p.note(Diagnosis::new(at.clone(), message));
+            p.note(at.clone(), message);
         }
     }
+    let flows: Vec<FileFlow> = flows.into_iter().map(|(_, flow)| flow).collect();
+    let read: usize = flows.iter().map(|flow| flow.steps.len()).sum();
     if read > ITEMS_MAX {
         let message = format!("there are {read} steps; at most {ITEMS_MAX} are done");
-        p.note(Diagnosis::new(0..0, message));
+        p.note(0..0, message);
     }
-    top.finish(&UNSUPPORTED, p);
-    match problems.errors.is_empty() {
-        true => Ok(ScenarioFile {
-            url,
-            flows: flows.into_iter().map(|(_, flow)| flow).collect(),
-        }),
-        false => Err(problems.errors),
-    }
+    Some(ScenarioFile { url, flows })
 }
 
 /// Where all requests go.
-fn read_url(url: &Spanned<String>, variables: Variables<'_>, p: &mut Problems) -> Option<LoadUrl> {
+fn read_url(url: &Spanned<String>, variables: Variables<'_>, p: &Problems) -> Option<LoadUrl> {
     let text = super::step::environment(url, variables, p)?;
     let wrong = match LoadUrl::filled(&text, url.get_ref()) {
         Err(error) => error.to_string(),
@@ -101,7 +68,7 @@ fn read_url(url: &Spanned<String>, variables: Variables<'_>, p: &mut Problems) -
         }
         Ok(read) => return Some(read),
     };
-    p.note(Diagnosis::new(url.span(), wrong));
+    p.note(url.span(), wrong);
     None
 }
 
@@ -109,43 +76,34 @@ fn read_url(url: &Spanned<String>, variables: Variables<'_>, p: &mut Problems) -
 type PlacedFlow = (std::ops::Range<usize>, FileFlow);
 
 fn read_flow(
-    mut table: Fields<'_, '_>,
+    table: &Fields<'_>,
     defaults: &Defaults,
-    (variables, has_data): (Variables<'_>, bool),
-    p: &mut Problems,
+    variables: Variables<'_>,
+    has_data: bool,
 ) -> Option<PlacedFlow> {
-    let name = table.text_needed("name", "name = \"buyer\"", p);
-    let weight = table.whole("weight", WEIGHT, p).unwrap_or(1);
-    let own = Defaults::read(&mut table, variables, p).or(defaults);
-    let steps = table.tables("step", "[[scenario.step]]", p);
+    let name = table.get("name");
+    let own = Defaults::read(table, variables).or(defaults);
+    let steps = table.tables("step");
     if steps.is_empty() {
-        table.missing(
-            "step",
-            "[[scenario.step]]\nname = \"home\"\npath = \"/\"",
-            p,
-        );
+        table.missing("step", "[[scenario.step]]\nname = \"home\"\npath = \"/\"");
     }
-    let steps = read_steps(steps, &own, variables, p);
-    table.finish(&UNSUPPORTED, p);
-    Some(flow(name?, weight as u32, steps, has_data, p))
+    let (weight, steps) = (table.value("weight"), read_steps(steps, &own, variables));
+    Some(flow(name?, weight, steps, has_data, table.problems))
 }
 
 /// A step, and where it stands.
 type PlacedStep = (std::ops::Range<usize>, FileStep);
 
 fn read_steps(
-    tables: Vec<Fields<'_, '_>>,
+    tables: Vec<Fields<'_>>,
     defaults: &Defaults,
     variables: Variables<'_>,
-    p: &mut Problems,
 ) -> Vec<PlacedStep> {
-    let mut steps = Vec::new();
-    for table in tables {
-        let span = table.span.clone();
-        let step = read_step(table, defaults, variables, p);
-        steps.extend(step.map(|step| (span, step)));
-    }
-    steps
+    let step = |table: &Fields<'_>| {
+        let step = read_step(table, defaults, variables)?;
+        Some((table.span.clone(), step))
+    };
+    tables.iter().filter_map(step).collect()
 }
 
 /// The flow of these steps: their names differ, and what one needs was taken before.
@@ -154,14 +112,14 @@ fn flow(
     weight: u32,
     steps: Vec<PlacedStep>,
     has_data: bool,
-    p: &mut Problems,
+    p: &Problems,
 ) -> PlacedFlow {
     let takes = steps.iter().flat_map(|(_, step)| &step.step.takes);
     let taken: Vec<String> = takes.map(|take| take.name.clone()).collect();
     let at = name.span();
     if !steps.is_empty() && steps.iter().all(|(_, step)| step.step.once) {
         let message = "each step is done `once`: one at least is done each time";
-        p.note(Diagnosis::new(at.clone(), message));
+        p.note(at.clone(), message);
     }
     for (place, (span, step)) in steps.iter().enumerate() {
         let name = &step.step.name;
@@ -170,21 +128,18 @@ fn flow(
             .any(|(_, other)| other.step.name == *name)
         {
             let message = format!("two steps have the name `{}`", short(name));
-            p.note(Diagnosis::new(span.clone(), message));
+            p.note(span.clone(), message);
         }
         for take in &step.step.takes {
             if let Err(why) = check_taken_name(&take.name, &[]) {
-                p.note(Diagnosis::new(
-                    span.clone(),
-                    format!("step `{}`: {why}", short(name)),
-                ));
+                p.note(span.clone(), format!("step `{}`: {why}", short(name)));
             }
         }
         check_needs(span, step, &steps, place, p);
         let texts = step.texts().filter(|_| !has_data);
         for why in texts.filter_map(|text| check_fields(text, &taken).err()) {
             let message = format!("step `{}`: {why}", short(name));
-            p.note(Diagnosis::new(span.clone(), message));
+            p.note(span.clone(), message);
         }
     }
     let steps = steps.into_iter().map(|(_, step)| step).collect();
@@ -206,7 +161,7 @@ fn check_needs(
     step: &FileStep,
     all: &[PlacedStep],
     place: usize,
-    p: &mut Problems,
+    p: &Problems,
 ) {
     let takes = |steps: &[PlacedStep], name: &[u8]| {
         let mut takes = steps.iter().flat_map(|(_, step)| &step.step.takes);
@@ -221,7 +176,7 @@ fn check_needs(
                 short(&shown)
             );
             let help = "a value is there once the answer to the step that takes it has come";
-            p.note(Diagnosis::new(span.clone(), message).help(help));
+            p.advise(span.clone(), message, help);
         }
     }
 }

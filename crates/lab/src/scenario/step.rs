@@ -1,6 +1,6 @@
 //! One step of a scenario's file.
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 use prony_base::Nanos;
 use prony_load::prepare::{RequestError, form_encoded};
@@ -11,28 +11,12 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::file::{FileStep, Variables};
-use crate::diagnosis::{Diagnosis, suggest};
 use crate::experiment::expect;
-use crate::experiment::fields::{Fields, Problems, Value, list, text, whole};
+use crate::experiment::fields::{Fields, FromValue, Pairs, Problems, Value, ValueRule};
 use crate::experiment::words::{duration, short};
 
 /// How long a user may think.
 const THINK: RangeInclusive<Nanos> = Nanos::ZERO..=Nanos::from_secs(86_400);
-/// Keys of a step that one might expect.
-const UNSUPPORTED: [(&str, &str); 3] = [
-    (
-        "url",
-        "a step has a `path`; where to, the file's `url` or the command line says",
-    ),
-    (
-        "headers_from",
-        "a value that a step takes stands in `headers` as {NAME}",
-    ),
-    (
-        "extract",
-        "it is called `take`: take.token = { json = \"$.token\" }",
-    ),
-];
 /// Levels of `json` at the most.
 const DEPTH_MAX: usize = 100;
 
@@ -46,15 +30,11 @@ pub struct Defaults {
 
 impl Defaults {
     /// Reads them from the file, or from a scenario in it.
-    pub fn read(
-        table: &mut Fields<'_, '_>,
-        variables: Variables<'_>,
-        p: &mut Problems,
-    ) -> Defaults {
+    pub fn read(table: &Fields<'_>, variables: Variables<'_>) -> Defaults {
         Defaults {
-            think: think(table, p),
-            headers: headers(table, variables, p),
-            goes_on: goes_on(table, p),
+            think: think(table),
+            headers: headers(table, variables),
+            goes_on: goes_on(table),
         }
     }
 
@@ -93,50 +73,45 @@ impl FileStep {
 
 /// Reads a step.
 pub fn read_step(
-    mut table: Fields<'_, '_>,
+    table: &Fields<'_>,
     defaults: &Defaults,
     variables: Variables<'_>,
-    p: &mut Problems,
 ) -> Option<FileStep> {
-    let span = table.span.clone();
-    let name = table.text_needed("name", "name = \"login\"", p);
-    if let Some(name) = name.as_ref().filter(|name| !is_name(name.get_ref())) {
+    let p = table.problems;
+    let name: Option<String> = table.get("name");
+    if name.as_ref().is_some_and(|name| !is_name(name)) {
         let message = "a step's name has 1 to 60 letters, digits, spaces, or any of -_./:";
-        p.note(Diagnosis::new(name.span(), message));
+        table.note("name", message, "");
     }
-    let path = match table.has("url") && !table.has("path") {
+    let path: Option<Spanned<String>> = match table.has("url") && !table.has("path") {
         true => None,
-        false => table.text_needed("path", "path = \"/login\"", p),
+        false => table.get("path"),
     };
     let written_path = path.as_ref().map(|path| path.get_ref().clone());
     let path = path.and_then(|path| environment(&path, variables, p));
-    let method = table.text("method", p).map(Spanned::into_inner);
-    let mut headers = headers(&mut table, variables, p);
-    let (body, form) = body(&mut table, variables, p);
+    let method: Option<String> = table.get("method");
+    let mut headers = with_others(headers(table, variables), &defaults.headers);
+    let (body, form) = body(table, variables);
     let usual_type = match form {
         BodyForm::AsIs => None,
         BodyForm::Form => Some("application/x-www-form-urlencoded"),
         BodyForm::Json => Some("application/json"),
     };
-    headers = with_others(headers, &defaults.headers);
     let has_type = |(name, _): &(String, String)| name.eq_ignore_ascii_case("content-type");
     if let Some(usual) = usual_type.filter(|_| !headers.iter().any(has_type)) {
         headers.push(("Content-Type".to_owned(), usual.to_owned()));
     }
-    let takes = takes(&mut table, p);
+    let goes_on = goes_on(table).or(defaults.goes_on);
     let mut step = ScenarioStep {
         body: form,
-        takes,
-        think: think(&mut table, p).or(defaults.think).unwrap_or_default(),
-        goes_on: goes_on(&mut table, p)
-            .or(defaults.goes_on)
-            .unwrap_or_default(),
-        once: table.truth("once", p).unwrap_or_default(),
+        takes: takes(table),
+        think: think(table).or(defaults.think).unwrap_or_default(),
+        goes_on: goes_on.unwrap_or_default(),
+        once: table.value("once"),
         ..ScenarioStep::default()
     };
-    let expected_body = expected(&mut table, &mut step, p);
-    table.finish(&UNSUPPORTED, p);
-    step.name = name?.into_inner();
+    let expected_body = expected(&table.table_or_empty("expect"), &mut step);
+    step.name = name?;
     let step = FileStep {
         method: method.unwrap_or_else(|| if body.is_empty() { "GET" } else { "POST" }.to_owned()),
         path: path?,
@@ -151,32 +126,22 @@ pub fn read_step(
             RequestError::Path(_) => RequestError::Path(step.written_path.clone()),
             other => other,
         };
-        p.note(Diagnosis::new(
-            span,
-            format!("step `{}`: {error}", short(&step.step.name)),
-        ));
+        let message = format!("step `{}`: {error}", short(&step.step.name));
+        p.note(table.span.clone(), message);
     }
     Some(step)
 }
 
 /// Reads `expect` into `step`; returns the body that is expected.
-fn expected(
-    table: &mut Fields<'_, '_>,
-    step: &mut ScenarioStep,
-    p: &mut Problems,
-) -> Option<String> {
-    let mut table = table.table("expect", "expect = {…}", p)?;
-    step.expected_status = statuses(&mut table, p);
-    let headers = table.texts("headers", p).unwrap_or_default();
-    let body = table.text("body", p).map(Spanned::into_inner);
-    let mut checks = expect::read_checks(&mut table, p);
-    checks.headers = headers
-        .iter()
-        .map(|of| expected_header(of.get_ref()))
-        .collect();
-    table.finish(&[], p);
+fn expected(table: &Fields<'_>, step: &mut ScenarioStep) -> Option<String> {
+    let headers: Vec<String> = table.value("headers");
+    step.expected_status = statuses(table);
+    let checks = AnswerChecks {
+        headers: headers.iter().map(|of| expected_header(of)).collect(),
+        ..expect::read_checks(table)
+    };
     step.checks = (checks != AnswerChecks::default()).then_some(checks);
-    body
+    table.get("body")
 }
 
 fn is_name(name: &str) -> bool {
@@ -188,28 +153,24 @@ fn is_name(name: &str) -> bool {
 pub fn environment(
     text: &Spanned<String>,
     variables: Variables<'_>,
-    p: &mut Problems,
+    p: &Problems,
 ) -> Option<String> {
     match with_environment(text.get_ref(), variables) {
         Ok(text) => Some(text),
         Err(error) => {
-            p.note(Diagnosis::new(text.span(), error.to_string()));
+            p.note(text.span(), error.to_string());
             None
         }
     }
 }
 
-fn headers(
-    table: &mut Fields<'_, '_>,
-    variables: Variables<'_>,
-    p: &mut Problems,
-) -> Vec<(String, String)> {
-    let pairs = table.pairs("headers", p).unwrap_or_default();
-    let mut headers = Vec::new();
-    for (name, value) in pairs {
-        headers.extend(environment(&value, variables, p).map(|value| (name.into_inner(), value)));
-    }
-    headers
+fn headers(table: &Fields<'_>, variables: Variables<'_>) -> Vec<(String, String)> {
+    let pairs: Pairs = table.value("headers");
+    let filled = |(name, value): (Spanned<String>, Spanned<String>)| {
+        let value = environment(&value, variables, table.problems)?;
+        Some((name.into_inner(), value))
+    };
+    pairs.into_iter().filter_map(filled).collect()
 }
 
 fn expected_header(text: &str) -> (String, Option<String>) {
@@ -220,26 +181,15 @@ fn expected_header(text: &str) -> (String, Option<String>) {
 }
 
 /// The body, and how values are written into it.
-fn body(
-    table: &mut Fields<'_, '_>,
-    variables: Variables<'_>,
-    p: &mut Problems,
-) -> (String, BodyForm) {
-    let given: Vec<_> = ["body", "form", "json"]
-        .into_iter()
-        .filter(|key| table.has(key))
-        .collect();
-    if let [_, second, ..] = given[..] {
-        let message = format!(
-            "a step has one of `body`, `form` and `json`, and here stands `{}` too",
-            given[0]
-        );
-        p.note(Diagnosis::new(table.span_of(second), message));
+fn body(table: &Fields<'_>, variables: Variables<'_>) -> (String, BodyForm) {
+    let p = table.problems;
+    if let [first, second, ..] = table.given(&["body", "form", "json"])[..] {
+        let message =
+            format!("a step has one of `body`, `form` and `json`, and here stands `{first}` too");
+        table.note(second, message, "");
     }
-    let plain = table.text("body", p);
-    let form = table.pairs("form", p);
-    let json = table.value("json");
-    if let Some(pairs) = form {
+    let plain: Option<Spanned<String>> = table.get("body");
+    if let Some(pairs) = table.get::<Pairs>("form") {
         let mut fields = Vec::new();
         for (name, value) in &pairs {
             let value = environment(value, variables, p).unwrap_or_default();
@@ -248,7 +198,7 @@ fn body(
         }
         return (fields.join("&"), BodyForm::Form);
     }
-    if let Some(json) = json {
+    if let Some(json) = table.raw("json") {
         let mut out = String::new();
         json_of(json, &mut out, (0, variables), p);
         return (out, BodyForm::Json);
@@ -262,9 +212,9 @@ fn json_of(
     value: &Value<'_>,
     out: &mut String,
     (depth, variables): (usize, Variables<'_>),
-    p: &mut Problems,
+    p: &Problems,
 ) {
-    let mut wrong = |why: &str| p.note(Diagnosis::new(value.span(), why));
+    let wrong = |why: &str| p.note(value.span(), why);
     if depth > DEPTH_MAX {
         return wrong("this is nested too deeply");
     }
@@ -309,47 +259,38 @@ fn json_of(
 }
 
 /// `take`: values by name, each from one place.
-fn takes(table: &mut Fields<'_, '_>, p: &mut Problems) -> Vec<StepTake> {
-    let Some(all) = table.table("take", "take = {…}", p) else {
-        return Vec::new();
-    };
+fn takes(table: &Fields<'_>) -> Vec<StepTake> {
+    let p = table.problems;
     let mut takes = Vec::new();
-    for (name, value) in all.rest() {
-        let DeValue::Table(from) = value.get_ref() else {
-            let message = format!("`{}` is taken from somewhere", short(name.get_ref()));
+    for (name, value) in table.entries("take") {
+        let name = *name.get_ref();
+        let Some(from) = table.inner("take.NAME", value) else {
+            let message = format!("`{}` is taken from somewhere", short(name));
             let help = "write { json = \"$.token\" }, { header = \"X-Token\" }, { regex = \"id=(\\\\d+)\" } or { cookie = \"session\" }";
-            p.note(Diagnosis::new(value.span(), message).help(help));
+            p.advise(value.span(), message, help);
             continue;
         };
-        let mut from = Fields::new("take.NAME = {…}", value.span(), from);
-        let found: Vec<TakeFrom> = [
-            from.text("json", p)
-                .map(|of| TakeFrom::Json(of.into_inner())),
-            from.text("header", p)
-                .map(|of| TakeFrom::Header(of.into_inner())),
-            from.text("regex", p)
-                .map(|of| TakeFrom::Regex(of.into_inner())),
-            from.text("cookie", p)
-                .map(|of| TakeFrom::Cookie(of.into_inner())),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        from.finish(&[], p);
+        let found = [
+            from.get("json").map(TakeFrom::Json),
+            from.get("header").map(TakeFrom::Header),
+            from.get("regex").map(TakeFrom::Regex),
+            from.get("cookie").map(TakeFrom::Cookie),
+        ];
+        let found: Vec<TakeFrom> = found.into_iter().flatten().collect();
         let [from] = found.as_slice() else {
             let message = format!(
                 "`{}` is taken from one of `json`, `header`, `regex` and `cookie`",
-                short(name.get_ref())
+                short(name)
             );
-            p.note(Diagnosis::new(value.span(), message));
+            p.note(value.span(), message);
             continue;
         };
         let take = StepTake {
-            name: (*name.get_ref()).to_owned(),
+            name: name.to_owned(),
             from: from.clone(),
         };
         if let Err(why) = CompiledTake::new(&take, 0) {
-            p.note(Diagnosis::new(value.span(), why));
+            p.note(value.span(), why);
         }
         takes.push(take);
     }
@@ -357,8 +298,7 @@ fn takes(table: &mut Fields<'_, '_>, p: &mut Problems) -> Vec<StepTake> {
 }
 
 /// `think`: `"1s"`, or `"500ms..2s"`.
-fn think(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<ThinkTime> {
-    let typed = table.text("think", p)?;
+fn think(table: &Fields<'_>) -> Option<ThinkTime> {
     let of = |text: &str| {
         let length = duration(text.trim())?;
         match THINK.contains(&length) {
@@ -366,70 +306,53 @@ fn think(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<ThinkTime> {
             false => Err(format!("it is at most {}", THINK.end())),
         }
     };
-    let both = match typed.get_ref().split_once("..") {
-        None => of(typed.get_ref()).map(|length| (length, length)),
-        Some((least, most)) => of(least).and_then(|least| Ok((least, of(most)?))),
-    };
-    let why = match both {
-        Ok((min_ns, max_ns)) if min_ns <= max_ns => return Some(ThinkTime { min_ns, max_ns }),
-        Ok(_) => "the first is the smaller one".to_owned(),
-        Err(why) => why,
-    };
-    let message = format!("`think` is not a time to wait, such as \"1s\" or \"500ms..2s\": {why}");
-    p.note(Diagnosis::new(typed.span(), message));
-    None
+    table.parsed("think", |typed| {
+        let both = match typed.split_once("..") {
+            None => of(typed).map(|length| (length, length)),
+            Some((least, most)) => of(least).and_then(|least| Ok((least, of(most)?))),
+        };
+        let why = match both {
+            Ok((min_ns, max_ns)) if min_ns <= max_ns => return Ok(ThinkTime { min_ns, max_ns }),
+            Ok(_) => "the first is the smaller one".to_owned(),
+            Err(why) => why,
+        };
+        Err(format!(
+            "`think` is not a time to wait, such as \"1s\" or \"500ms..2s\": {why}"
+        ))
+    })
 }
 
 /// `on_failure`.
-fn goes_on(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<bool> {
-    let typed = table.text("on_failure", p)?;
-    match typed.get_ref().as_str() {
-        "end" => Some(false),
-        "continue" => Some(true),
-        other => {
-            let message = format!(
-                "`{}` is nothing that a user does when a step fails",
-                short(other)
-            );
-            let help = suggest(other, "on_failure", &["end", "continue"]);
-            p.note(Diagnosis::new(typed.span(), message).help(help));
-            None
-        }
-    }
+fn goes_on(table: &Fields<'_>) -> Option<bool> {
+    let typed: String = table.get("on_failure")?;
+    Some(typed == "continue")
 }
 
 /// `status`: a code, a class such as `"2xx"`, or a list of these.
-fn statuses(table: &mut Fields<'_, '_>, p: &mut Problems) -> Vec<u16> {
-    let Some(value) = table.value("status") else {
-        return Vec::new();
-    };
-    let items = match value.get_ref() {
-        DeValue::Array(_) => list("status", value, "status codes", p).unwrap_or_default(),
-        _ => std::slice::from_ref(value),
-    };
-    let mut all = Vec::new();
-    for item in items {
-        if !matches!(item.get_ref(), DeValue::String(_)) {
-            all.extend(whole("status", item, 200..=599, p).map(|code| code as u16));
-            continue;
-        }
-        let Some(class) = text("status", item, p) else {
-            continue;
+fn statuses(table: &Fields<'_>) -> Vec<u16> {
+    let statuses: Vec<StatusCodes> = table.value("status");
+    statuses.into_iter().flat_map(|of| of.0).collect()
+}
+
+/// Codes of status.
+#[derive(PartialEq)]
+struct StatusCodes(Range<u16>);
+
+impl FromValue for StatusCodes {
+    fn read(value: &Value<'_>, rule: ValueRule<'_>, p: &Problems) -> Option<StatusCodes> {
+        let DeValue::String(class) = value.get_ref() else {
+            let code = u32::read(value, rule, p)? as u16;
+            return Some(StatusCodes(code..code + 1));
         };
-        match class
-            .get_ref()
-            .strip_suffix("xx")
-            .and_then(|class| class.parse::<u16>().ok())
-        {
-            Some(class @ 2..=5) => all.extend(class * 100..(class + 1) * 100),
-            _ => {
-                let message = format!(
-                    "`{}` is no class of status codes such as \"2xx\"",
-                    short(class.get_ref())
-                );
-                p.note(Diagnosis::new(item.span(), message));
-            }
+        let digit = class.strip_suffix("xx").map(str::parse);
+        if let Some(Ok(class @ 2..=5)) = digit {
+            return Some(StatusCodes(class * 100..(class + 1) * 100));
         }
+        let message = format!(
+            "`{}` is no class of status codes such as \"2xx\"",
+            short(class)
+        );
+        p.note(value.span(), message);
+        None
     }
-    all
 }

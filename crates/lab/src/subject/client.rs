@@ -6,18 +6,11 @@
 use std::collections::BTreeMap;
 
 use prony_base::counted;
-use toml::Spanned;
 
 use super::program::{self, Variants};
-use crate::diagnosis::{Diagnosis, suggest};
-use crate::experiment::fields::{Fields, Problems};
-use crate::experiment::keys::check_placeholders;
-use crate::experiment::words::{CLIENT_PLACEHOLDERS, short};
-
-/// The works that a client may do.
-pub const WORKS: [&str; 2] = [prony_record::REQUESTS, prony_record::DOWNLOADS];
-/// A `cmd`, as a message shows one.
-pub(super) const EXAMPLE: &str = "cmd = [\"wrk\", \"-t\", \"{threads}\", \"-c\", \"{connections}\", \"-d\", \"{seconds}s\", \"{url}\"]";
+use crate::experiment::fields::Fields;
+use crate::experiment::keys::{self, check_placeholders};
+use crate::experiment::words::CLIENT_PLACEHOLDERS;
 
 /// A client that does named works against a peer, each to its end.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -73,76 +66,36 @@ impl Client {
 }
 
 /// `[client]`.
-pub(super) fn client(
-    mut table: Fields<'_, '_>,
-    variants: &Variants,
-    p: &mut Problems,
-) -> Option<Client> {
-    let cmd = program::command(&mut table, EXAMPLE, p);
-    let env = table.map("env", p).unwrap_or_default();
-    let translate = program::plain(table.texts("translate", p).unwrap_or_default());
+pub(super) fn client(table: &Fields<'_>, variants: &Variants) -> Option<Client> {
+    let cmd = keys::command(table, false);
+    let works = program::works(table);
+    let client = Client {
+        not_applicable: program::not_applicable(table, &works),
+        env: table.value("env"),
+        translate: table.value("translate"),
+        works,
+        threads_max: table.get("threads_max"),
+        threads_max_reason: table.value("threads_max_reason"),
+        cmd: cmd.clone().unwrap_or_default(),
+    };
     let right = program::with_variants(&CLIENT_PLACEHOLDERS, variants);
-    let places = ["cmd", "env", "translate"].map(|key| table.span_of(key));
-    check_placeholders(cmd.iter().flatten(), &right, &places[0], p);
-    check_placeholders(env.values(), &right, &places[1], p);
-    check_placeholders(&translate, &right, &places[2], p);
-    if table.has("translate") && translate.first().is_none_or(String::is_empty) {
-        p.note(Diagnosis::new(
-            places[2].clone(),
-            "`translate` names no program",
-        ));
+    check_placeholders(table, "cmd", &client.cmd, &right);
+    check_placeholders(table, "env", client.env.values(), &right);
+    check_placeholders(table, "translate", &client.translate, &right);
+    if table.has("translate") && client.translate.first().is_none_or(String::is_empty) {
+        table.note("translate", "`translate` names no program", "");
     }
-    let works = works(&mut table, p);
-    let not_applicable = program::not_applicable(&mut table, &works, p);
-    let threads_max = table.whole("threads_max", 1..=4_096, p);
-    let reason = table.text("threads_max_reason", p);
-    if reason.is_some() && !table.has("threads_max") {
-        let message = "`threads_max_reason` is the reason for a `threads_max`, which is not there";
-        p.note(Diagnosis::new(table.span_of("threads_max_reason"), message));
+    if !table.has("threads_max") {
+        let message = "`{key}` is the reason for a `threads_max`, which is not there";
+        table.refuse(&["threads_max_reason"], message, "");
     }
-    let texts = || cmd.iter().flatten().chain(env.values());
-    if cmd.is_some() {
-        program::check_told(texts(), &works, &places[0], p);
-        check_target(texts(), &places[0], p);
-    }
-    table.finish(&[], p);
-    Some(Client {
-        env,
-        translate,
-        works: program::plain(works),
-        not_applicable,
-        threads_max: threads_max.map(|most| most as u32),
-        threads_max_reason: reason.map(Spanned::into_inner).unwrap_or_default(),
-        cmd: cmd?,
-    })
-}
-
-/// `works`, each one that clients can be asked for.
-fn works(table: &mut Fields<'_, '_>, p: &mut Problems) -> Vec<Spanned<String>> {
-    if !table.has("works") {
-        table.missing("works", "works = [\"requests\"]", p);
-    }
-    let listed = program::works(table, p);
-    for work in &listed {
-        let typed = work.get_ref().as_str();
-        if !WORKS.contains(&typed) {
-            let message = format!("`{}` is no work of clients", short(typed));
-            let help = suggest(typed, "work", &WORKS);
-            p.note(Diagnosis::new(work.span(), message).help(help));
-        }
-    }
-    listed
-}
-
-/// A client must be told whom to ask.
-fn check_target<'a>(
-    mut texts: impl Iterator<Item = &'a String>,
-    span: &std::ops::Range<usize>,
-    p: &mut Problems,
-) {
-    if !texts.any(|text| text.contains("{url}") || text.contains("{port}")) {
+    cmd?;
+    let texts = || client.cmd.iter().chain(client.env.values());
+    program::check_told(table, texts(), &client.works);
+    if !texts().any(|text| text.contains("{url}") || text.contains("{port}")) {
         let message = "neither `{url}` nor `{port}` stands in the command or in the environment";
         let help = "a client must be told whom to ask: add \"{url}\", or \"{host}\", \"{port}\"";
-        p.note(Diagnosis::new(span.clone(), message).help(help));
+        table.note("cmd", message, help);
     }
+    Some(client)
 }

@@ -9,7 +9,7 @@ use prony_base::Nanos;
 use prony_record::{CountsSign, ReadySign, Source, StopRule};
 use toml::Spanned;
 
-use crate::diagnosis::{Diagnoses, Diagnosis, nearest};
+use crate::diagnosis::{Diagnoses, nearest};
 use crate::experiment::fields::{Fields, Origin, Problems, document, read_file};
 use crate::experiment::keys::suggest_placeholder;
 use crate::experiment::spoken::PLAIN;
@@ -17,13 +17,15 @@ use crate::experiment::words::{
     self, BUILD_PLACEHOLDERS, START_PLACEHOLDERS, VERSION_PLACEHOLDERS, short,
 };
 
+use crate::reference::KeyFile;
+
 use super::client::{self, Client};
 use super::needs::{self, Needs};
 use super::originals;
 use super::program::{self, Program, Role, Variants};
 use super::repository::{self, Repository};
 use super::root::{self, RootFs};
-use super::server::{self, Served, capabilities, needed, ready_default, seconds, stop_default};
+use super::server::{self, ready_default, stop_default};
 
 /// The file that makes a folder a subject.
 pub const FILE: &str = "subject.toml";
@@ -102,12 +104,9 @@ pub struct Build {
 impl Subject {
     /// Checks the text of a `subject.toml`. Pure; all problems are reported together.
     pub fn parse(text: &str, origin: &Origin) -> Result<Subject, Diagnoses> {
-        let mut problems = Problems::default();
-        let subject = read(text, origin, &mut problems);
-        match subject.filter(|_| problems.errors.is_empty()) {
-            Some(subject) => Ok(subject),
-            None => Err(Diagnoses::new(&origin.path, text, problems.errors)),
-        }
+        let problems = Problems::default();
+        let subject = read(text, origin, &problems);
+        problems.checked(subject, &origin.path, text)
     }
 
     /// Reads and checks the subject in `folder`.
@@ -197,75 +196,61 @@ pub(super) fn blank(name: &str, summary: &str) -> Subject {
 }
 
 /// The whole file; with problems it is not to be used.
-pub(crate) fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
-    let root = document(text, p);
-    if !p.errors.is_empty() {
-        return None;
-    }
-    let mut top = Fields::new("the subject", 0..0, root.get_ref());
-    let name = name_of(&mut top, "name", "name = \"axum\"", p);
-    let language = language_of(&mut top, p);
-    let summary = top.text_needed("summary", "summary = \"what it is\"", p);
-    let homepage = top.text("homepage", p);
+pub(crate) fn read(text: &str, origin: &Origin, p: &Problems) -> Option<Subject> {
+    let root = document(text, p)?;
+    let top = Fields::top(KeyFile::Subject, root.get_ref(), p);
+    let (name, language) = (name_of(&top, "name"), language_of(&top));
+    let summary: String = top.value("summary");
     // A misspelt role is not to be blamed for parts that the right one does not need.
-    let kind = program::read_role(&mut top, p).unwrap_or_else(|| Role::likely(&top));
-    let needs = top.table("needs", "[needs]", p);
-    let needs = needs.map(|table| read_needs(table, p));
-    let repositories = top.table("source", "[source]", p);
-    let repositories = repositories.map(|table| repository::read(table, p));
-    let own_root = top.table("root", "[root]", p);
-    let own_root = own_root.and_then(|table| root::read(table, &origin.folder, p));
-    let build = top.table("build", "[build]", p);
-    let build = build.and_then(|table| read_build(table, p));
-    let (needs, build) = with_source(&top, needs.unwrap_or_default(), build);
-    let variants = top.table("variants", "[variants]", p);
-    let variants = variants.map_or_else(Variants::new, |table| program::variants(&table, p));
-    let served = read_served(&mut top, kind, &variants, p);
-    let program = read_program(&mut top, kind, &variants, p);
-    let client = read_client(&mut top, kind, &variants, p);
-    let example = "cmd = \"make version\"";
-    let version = needed(&mut top, "version", "[version]", example, p)
-        .and_then(|table| read_version(table, p));
-    let texts = || {
-        let texts = served.iter().flat_map(Served::texts);
-        let texts = texts.chain(program.iter().flat_map(Program::texts));
-        texts.chain(client.iter().flat_map(Client::texts))
-    };
-    check_build_dir(&top, texts(), p);
-    let span = top.span_of("needs");
-    let texts = texts().chain(&version);
-    originals::check(&needs.files, needs.original.as_ref(), texts, &span, p);
-    top.finish(&[], p);
-    let (name, language, served) = (name?, language?, served?);
-    Some(Subject {
-        id: format!("{}/{name}", group(kind, &language, &origin.folder)),
-        name,
-        role: kind,
+    let role = program::read_role(&top).unwrap_or_else(|| Role::likely(&top));
+    let build = top.table("build").and_then(|table| read_build(&table));
+    let needs = needs::read(&top.table_or_empty("needs"));
+    let (needs, build) = with_source(&top, needs, build);
+    let source = top.table("source");
+    let own_root = top.table("root");
+    let mut subject = Subject {
+        id: format!("{}/{name}", group(role, &language, &origin.folder)),
+        role,
         language,
-        summary: summary?.into_inner(),
-        homepage: homepage.map(Spanned::into_inner).unwrap_or_default(),
+        homepage: top.value("homepage"),
         source: Source::Folder {
             dir: origin.folder.display().to_string(),
         },
-        repositories: repositories.unwrap_or_default(),
-        revision: None,
-        endpoints: served.endpoints,
+        repositories: source.map_or_else(Vec::new, |table| repository::read(&table)),
         needs,
-        root: own_root,
+        root: own_root.and_then(|table| root::read(&table, &origin.folder)),
         build,
-        start: served.command,
-        env: served.env,
-        ready: served.ready.unwrap_or_else(ready_default),
-        stop: served.stop.unwrap_or_else(stop_default),
-        version: version?,
-        threads: None,
-        program,
-        client,
-        counts: served.counts,
-        variants,
-        protocols: served.protocols,
+        variants: program::variants(&top),
         text: text.to_owned(),
-    })
+        ..blank(&name, &summary)
+    };
+    match role {
+        Role::Server => server::read_server(&top, &mut subject),
+        Role::Backing | Role::Front => server::read_service(&top, &mut subject),
+        Role::Program | Role::Client => program::refuse_server_parts(role, &top),
+    }
+    if !role.is_service() {
+        subject.program = read_program(&top, &subject);
+        subject.client = read_client(&top, &subject);
+    }
+    if let Some(table) = top.table_required("version", "cmd = \"make version\"") {
+        subject.version = shell_command(&table, &VERSION_PLACEHOLDERS).unwrap_or_default();
+    }
+    let texts = || {
+        let protocols = subject.protocols.values().flatten();
+        let environments = subject.environments().flat_map(BTreeMap::values);
+        let program = subject.program.iter().flat_map(|program| &program.cmd);
+        let client = subject.client.iter();
+        let client = client.flat_map(|client| client.cmd.iter().chain(&client.translate));
+        let own = subject.start.iter().chain(protocols).chain(environments);
+        own.chain(program).chain(client)
+    };
+    check_build_dir(&top, texts());
+    let span = top.span_of("needs");
+    let all = texts().chain([&subject.version]);
+    let needs = &subject.needs;
+    originals::check(&needs.files, needs.original.as_ref(), all, &span, p);
+    Some(subject)
 }
 
 /// The first part of an id: what the folder is in, by what it must be.
@@ -279,11 +264,7 @@ fn group<'a>(role: Role, language: &'a str, folder: &Path) -> &'a str {
 }
 
 /// What comes with a `[source]`: git is needed, and without a `[build]` the work tree is all that is made.
-fn with_source(
-    top: &Fields<'_, '_>,
-    mut needs: Needs,
-    build: Option<Build>,
-) -> (Needs, Option<Build>) {
+fn with_source(top: &Fields<'_>, mut needs: Needs, build: Option<Build>) -> (Needs, Option<Build>) {
     if !top.has("source") {
         return (needs, build);
     }
@@ -302,133 +283,63 @@ fn with_source(
     (needs, build.or(Some(nothing)))
 }
 
-fn read_served(
-    top: &mut Fields<'_, '_>,
-    kind: Role,
-    variants: &Variants,
-    p: &mut Problems,
-) -> Option<Served> {
-    match kind {
-        Role::Server => server::read_served(top, variants, p),
-        Role::Backing | Role::Front => server::read_service(kind, top, variants, p),
-        Role::Program | Role::Client => {
-            program::refuse_server_parts(kind, top, p);
-            Some(Served::default())
-        }
+fn read_client(top: &Fields<'_>, subject: &Subject) -> Option<Client> {
+    if subject.role == Role::Client && !top.has("client") {
+        let example = "cmd = [\"wrk\", \"-t\", \"{threads}\", \"-c\", \"{connections}\", \"-d\", \"{seconds}s\", \"{url}\"]";
+        top.table_required("client", example);
     }
+    client::client(&top.table("client")?, &subject.variants)
 }
 
-fn read_client(
-    top: &mut Fields<'_, '_>,
-    kind: Role,
-    variants: &Variants,
-    p: &mut Problems,
-) -> Option<Client> {
-    if kind.is_service() {
-        return None;
+fn read_program(top: &Fields<'_>, subject: &Subject) -> Option<Program> {
+    if subject.role == Role::Program && !top.has("program") {
+        let example = "cmd = [\"{build}/program\", \"--count\", \"{count}\"]";
+        top.table_required("program", example);
     }
-    if kind == Role::Client && !top.has("client") {
-        let example = format!("[client]\n{}", client::EXAMPLE);
-        top.missing("[client]", &example, p);
-    }
-    let table = top.table("client", "[client]", p)?;
-    client::client(table, variants, p)
-}
-
-fn read_program(
-    top: &mut Fields<'_, '_>,
-    kind: Role,
-    variants: &Variants,
-    p: &mut Problems,
-) -> Option<Program> {
-    if kind.is_service() {
-        return None;
-    }
-    if kind == Role::Program && !top.has("program") {
-        let example = "[program]\ncmd = [\"{build}/program\", \"--count\", \"{count}\"]";
-        top.missing("[program]", example, p);
-    }
-    let table = top.table("program", "[program]", p)?;
-    program::program(table, variants, p)
+    program::program(&top.table("program")?, &subject.variants)
 }
 
 /// `language`, which a service need not say: it is in the folder of its role.
-fn language_of(top: &mut Fields<'_, '_>, p: &mut Problems) -> Option<String> {
-    let is_service = |role: &toml::de::DeValue<'_>| {
-        let role = role.as_str();
-        role.is_some_and(|role| [Role::Backing.name(), Role::Front.name()].contains(&role))
+fn language_of(top: &Fields<'_>) -> String {
+    let role = top.raw("role").and_then(|role| role.get_ref().as_str());
+    let services = [Role::Backing.name(), Role::Front.name()];
+    if role.is_some_and(|role| services.contains(&role)) && !top.has("language") {
+        return String::new();
+    }
+    name_of(top, "language")
+}
+
+fn name_of(top: &Fields<'_>, key: &'static str) -> String {
+    let name: String = top.value(key);
+    let problem = match name.contains('/') {
+        true => Some("it becomes part of file names, and holds a `/`".to_owned()),
+        false => words::name_problem(&name),
     };
-    let is_service = top
-        .value("role")
-        .is_some_and(|role| is_service(role.get_ref()));
-    if is_service && !top.has("language") {
-        return Some(String::new());
+    if let Some(problem) = problem.filter(|_| top.has(key)) {
+        top.note(key, problem, "");
     }
-    name_of(top, "language", "language = \"rust\"", p)
+    name
 }
 
-fn name_of(
-    top: &mut Fields<'_, '_>,
-    key: &'static str,
-    example: &str,
-    p: &mut Problems,
-) -> Option<String> {
-    let name = top.text_needed(key, example, p)?;
-    let mut problem = words::name_problem(name.get_ref());
-    if name.get_ref().contains('/') {
-        problem = Some("it becomes part of file names, and holds a `/`".to_owned());
-    }
-    if let Some(problem) = problem {
-        p.note(Diagnosis::new(name.span(), problem));
-    }
-    Some(name.into_inner())
-}
-
-fn read_needs(mut table: Fields<'_, '_>, p: &mut Problems) -> Needs {
-    let mut needs = needs::read(&mut table, p);
-    let original = table.table("original", "original = {…}", p);
-    needs.original = original.and_then(|mut table| {
-        let read = repository::repository(&mut table, p);
-        table.finish(&[], p);
-        read
-    });
-    needs.capabilities = capabilities(&mut table, p);
-    table.finish(&[], p);
-    needs
-}
-
-fn read_build(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Build> {
-    let cmd = table.text_needed("cmd", "cmd = \"make OUT={build}\"", p);
-    if !table.has("inputs") {
-        table.missing("inputs", "inputs = [\"src\"]", p);
-    }
-    let inputs = table.texts("inputs", p).unwrap_or_default();
+fn read_build(table: &Fields<'_>) -> Option<Build> {
+    let inputs: Vec<Spanned<String>> = table.value("inputs");
     for input in &inputs {
         if Path::new(input.get_ref()).is_absolute() || input.get_ref().is_empty() {
             let message = "an input is a path from the subject's folder";
-            p.note(Diagnosis::new(input.span(), message));
+            table.problems.note(input.span(), message);
         }
     }
-    let timeout = seconds(&mut table, 900, p);
-    let cmd = shell_command(cmd, &BUILD_PLACEHOLDERS, p);
-    table.finish(&[], p);
     Some(Build {
-        cmd: cmd?,
+        cmd: shell_command(table, &BUILD_PLACEHOLDERS)?,
         inputs: inputs.into_iter().map(Spanned::into_inner).collect(),
-        timeout,
+        timeout: Nanos::from_secs(table.value("timeout_s")),
     })
 }
 
-fn read_version(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<String> {
-    let cmd = table.text_needed("cmd", "cmd = \"make version\"", p);
-    table.finish(&[], p);
-    shell_command(cmd, &VERSION_PLACEHOLDERS, p)
-}
-
-/// A shell command whose placeholders are `right`.
-fn shell_command(cmd: Option<Spanned<String>>, right: &[&str], p: &mut Problems) -> Option<String> {
-    let cmd = cmd?;
-    for name in words::placeholders(cmd.get_ref()) {
+/// `cmd`, a shell command whose placeholders are `right`.
+fn shell_command(table: &Fields<'_>, right: &[&str]) -> Option<String> {
+    let cmd: String = table.get("cmd")?;
+    for name in words::placeholders(&cmd) {
         // A shell's own `${name}` and awk's `{print}` are left alone unless a
         // placeholder must have been meant.
         let mut others = START_PLACEHOLDERS.iter().chain(&VERSION_PLACEHOLDERS);
@@ -436,21 +347,16 @@ fn shell_command(cmd: Option<Spanned<String>>, right: &[&str], p: &mut Problems)
             others.any(|other| *other == name) || nearest(name, right.iter().copied()).is_some();
         if !right.contains(&name) && is_meant {
             let message = format!("`{{{}}}` cannot stand in this command", short(name));
-            let help = suggest_placeholder(name, right);
-            p.note(Diagnosis::new(cmd.span(), message).help(help));
+            table.note("cmd", message, suggest_placeholder(name, right));
         }
     }
-    Some(cmd.into_inner())
+    Some(cmd)
 }
 
 /// `{build}` without a build is nowhere.
-fn check_build_dir<'a>(
-    top: &Fields<'_, '_>,
-    mut texts: impl Iterator<Item = &'a String>,
-    p: &mut Problems,
-) {
+fn check_build_dir<'a>(top: &Fields<'_>, mut texts: impl Iterator<Item = &'a String>) {
     if !top.has("build") && !top.has("source") && texts.any(|text| text.contains("{build}")) {
         let message = "`{build}` is used and there is no [build]";
-        p.note(Diagnosis::new(top.span.clone(), message));
+        top.problems.note(top.span.clone(), message);
     }
 }

@@ -7,9 +7,11 @@ use std::collections::BTreeMap;
 use toml::Spanned;
 
 use super::originals;
-use super::repository::Repository;
-use crate::diagnosis::Diagnosis;
-use crate::experiment::fields::{Fields, Problems};
+use super::repository::{self, Repository};
+use crate::experiment::fields::Fields;
+use crate::experiment::keys;
+use crate::experiment::words::short;
+use crate::launch;
 
 /// `[needs]` of a subject.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -35,11 +37,9 @@ impl Needs {
     }
 }
 
-/// Reads them, but for the original and the capabilities.
-pub(super) fn read(table: &mut Fields<'_, '_>, p: &mut Problems) -> Needs {
-    let mut needs = Needs::default();
-    let commands = table.texts("commands", p).unwrap_or_default();
-    let files = table.texts("files", p).unwrap_or_default();
+/// Reads them.
+pub(super) fn read(table: &Fields<'_>) -> Needs {
+    let files: Vec<Spanned<String>> = table.value("files");
     for file in &files {
         let message = match originals::below(file.get_ref()) {
             Some(path) if originals::leads_down(path) => continue,
@@ -47,20 +47,33 @@ pub(super) fn read(table: &mut Fields<'_, '_>, p: &mut Problems) -> Needs {
             None if file.get_ref().starts_with('/') => continue,
             None => "a file that must be there is given by its absolute path",
         };
-        p.note(Diagnosis::new(file.span(), message));
+        table.problems.note(file.span(), message);
     }
-    let mut when = table.text("when", p);
-    if let Some(mut listed) = table.table("packages", "packages = {…}", p) {
-        for key in ["debian", "any", "cargo"] {
-            let command = listed.text(key, p);
-            let command = command.map(|command| (key.to_owned(), command.into_inner()));
-            needs.packages.extend(command);
+    let listed = table.table_or_empty("packages");
+    let command = |key: &'static str| Some((key.to_owned(), listed.get(key)?));
+    let original = table.table("original");
+    Needs {
+        commands: table.value("commands"),
+        files: keys::texts(files),
+        original: original.and_then(|table| repository::repository(&table)),
+        packages: ["debian", "any", "cargo"]
+            .into_iter()
+            .filter_map(command)
+            .collect(),
+        when: listed.get("when").unwrap_or_else(|| table.value("when")),
+        capabilities: capabilities(table),
+    }
+}
+
+/// `capabilities`, each one that the kernel has.
+pub(crate) fn capabilities(table: &Fields<'_>) -> Vec<String> {
+    let names: Vec<Spanned<String>> = table.value("capabilities");
+    for name in &names {
+        if launch::capability_named(name.get_ref()).is_none() {
+            let message = format!("`{}` is no capability", short(name.get_ref()));
+            let help = "capabilities = [\"sys_nice\"], as capabilities(7) lists them, in small letters without CAP_";
+            table.problems.advise(name.span(), message, help);
         }
-        when = listed.text("when", p).or(when);
-        listed.finish(&[], p);
     }
-    needs.commands = commands.into_iter().map(Spanned::into_inner).collect();
-    needs.files = files.into_iter().map(Spanned::into_inner).collect();
-    needs.when = when.map(Spanned::into_inner).unwrap_or_default();
-    needs
+    keys::texts(names)
 }

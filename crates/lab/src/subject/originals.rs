@@ -6,7 +6,6 @@ use std::ops::Range;
 use std::path::{Component, Path};
 
 use super::repository::Repository;
-use crate::diagnosis::Diagnosis;
 use crate::experiment::fields::Problems;
 use crate::experiment::words::{self, ORIGINALS, short};
 
@@ -32,12 +31,12 @@ pub(super) fn check<'a>(
     original: Option<&Repository>,
     mut texts: impl Iterator<Item = &'a String>,
     span: &Range<usize>,
-    p: &mut Problems,
+    p: &Problems,
 ) {
     let is_used = texts.any(|text| words::placeholders(text).any(|name| name == ORIGINALS));
     let mut named = files.iter().filter_map(|file| below(file)).peekable();
-    let mut note = |message: String, help: &str| {
-        p.note(Diagnosis::new(span.clone(), message).help(help));
+    let note = |message: String, help: &str| {
+        p.advise(span.clone(), message, help);
     };
     match (original, named.peek().is_some()) {
         (None, false) if !is_used => {}

@@ -5,17 +5,14 @@
 //! ([`crate::experiment`]).
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use toml::Spanned;
-use toml::de::DeValue;
 
-use crate::diagnosis::{Diagnosis, suggest};
-use crate::experiment::fields::{self, Fields, Problems};
+use crate::experiment::fields::{Fields, Pairs, plain_pairs};
 use crate::experiment::keys::{self, check_placeholders};
 use crate::experiment::words::{
-    self, CLIENT_PLACEHOLDERS, FRONT_PLACEHOLDERS, ORIGINALS, PROGRAM_PLACEHOLDERS,
-    START_PLACEHOLDERS, short,
+    CLIENT_PLACEHOLDERS, FRONT_PLACEHOLDERS, ORIGINALS, PROGRAM_PLACEHOLDERS, START_PLACEHOLDERS,
+    short,
 };
 use crate::printed::Pattern;
 
@@ -62,15 +59,15 @@ impl Program {
 }
 
 /// `[variants]`: lists of names by setting.
-pub(super) fn variants(table: &Fields<'_, '_>, p: &mut Problems) -> Variants {
-    let mut read = Variants::new();
-    for (name, value) in table.rest() {
+pub(super) fn variants(top: &Fields<'_>) -> Variants {
+    let p = top.problems;
+    for (name, _) in top.entries("variants") {
         let plain = |c: char| c.is_ascii_lowercase() || c == '_';
         let typed = *name.get_ref();
         if typed.is_empty() || !typed.chars().all(plain) {
             let message =
                 "a variant is named in lower-case letters and `_`: commands have it in braces";
-            p.note(Diagnosis::new(name.span(), message));
+            p.note(name.span(), message);
         }
         let taken = START_PLACEHOLDERS
             .iter()
@@ -80,96 +77,39 @@ pub(super) fn variants(table: &Fields<'_, '_>, p: &mut Problems) -> Variants {
         if taken.chain(&["value", ORIGINALS]).any(|own| *own == typed) {
             let message =
                 format!("a variant cannot be called `{typed}`: `{{{typed}}}` means something else");
-            p.note(Diagnosis::new(name.span(), message));
+            p.note(name.span(), message);
         }
-        read.insert(typed.to_owned(), variant_values(typed, value, p));
     }
-    read
-}
-
-fn variant_values(name: &str, value: &fields::Value<'_>, p: &mut Problems) -> Vec<String> {
-    let wanted = "a list of names, the usual build first";
-    let items = fields::list(name, value, wanted, p).unwrap_or_default();
-    let mut values: Vec<String> = Vec::with_capacity(items.len());
-    for item in items {
-        let Some(text) = fields::text(name, item, p) else {
-            continue;
-        };
-        if let Some(problem) = words::name_problem(text.get_ref()) {
-            p.note(Diagnosis::new(text.span(), problem));
+    let listed: BTreeMap<String, Spanned<Vec<Spanned<String>>>> = top.value("variants");
+    let checked = |(name, values): (String, Spanned<Vec<Spanned<String>>>)| {
+        if values.get_ref().is_empty() {
+            let message =
+                format!("`{name}` is empty; it is a list of names, the usual build first");
+            p.note(values.span(), message);
         }
-        if values.contains(text.get_ref()) {
-            let message = format!("the value `{}` stands here twice", short(text.get_ref()));
-            p.note(Diagnosis::new(text.span(), message));
-        }
-        values.push(text.into_inner());
-    }
-    if let DeValue::Array(items) = value.get_ref()
-        && items.is_empty()
-    {
-        p.note(Diagnosis::new(
-            value.span(),
-            format!("`{name}` is empty; it is {wanted}"),
-        ));
-    }
-    values
+        keys::check_differ(values.get_ref(), "value", p);
+        (name, keys::texts(values.into_inner()))
+    };
+    listed.into_iter().map(checked).collect()
 }
 
 /// `[program]`.
-pub(super) fn program(
-    mut table: Fields<'_, '_>,
-    variants: &Variants,
-    p: &mut Problems,
-) -> Option<Program> {
-    let example = "cmd = [\"{build}/program\", \"--work\", \"{work}\", \"--count\", \"{count}\"]";
-    let cmd = command(&mut table, example, p);
-    let env = table.map("env", p).unwrap_or_default();
-    let right = with_variants(&PROGRAM_PLACEHOLDERS, variants);
-    check_placeholders(cmd.iter().flatten(), &right, &table.span_of("cmd"), p);
-    check_placeholders(env.values(), &right, &table.span_of("env"), p);
-    if !table.has("works") {
-        table.missing("works", "works = [\"coroutine\", \"event\"]", p);
-    }
-    let works = works(&mut table, p);
-    let not_applicable = not_applicable(&mut table, &works, p);
-    let sizes = sizes(&mut table, &works, p);
-    let output = output(&mut table, p);
-    check_told(
-        cmd.iter().flatten().chain(env.values()),
-        &works,
-        &table.span_of("cmd"),
-        p,
-    );
-    table.finish(&[], p);
-    Some(Program {
-        cmd: cmd?,
-        env,
-        works: plain(works),
-        not_applicable,
-        sizes,
-        output,
-    })
-}
-
-/// `cmd`, a list of words.
-pub(super) fn command(
-    table: &mut Fields<'_, '_>,
-    example: &str,
-    p: &mut Problems,
-) -> Option<Vec<String>> {
-    let Some(value) = table.value("cmd") else {
-        table.missing("cmd", example, p);
-        return None;
+pub(super) fn program(table: &Fields<'_>, variants: &Variants) -> Option<Program> {
+    let cmd = keys::command(table, false);
+    let works = works(table);
+    let program = Program {
+        not_applicable: not_applicable(table, &works),
+        sizes: sizes(table, &works),
+        works,
+        env: table.value("env"),
+        output: output(table),
+        cmd: cmd.clone().unwrap_or_default(),
     };
-    if let DeValue::String(_) = value.get_ref() {
-        let message = format!(
-            "`cmd` of {} must be a list of words: no shell reads it",
-            table.place
-        );
-        p.note(Diagnosis::new(value.span(), message).help(example));
-        return None;
-    }
-    keys::command(value, p)
+    let right = with_variants(&PROGRAM_PLACEHOLDERS, variants);
+    check_placeholders(table, "cmd", &program.cmd, &right);
+    check_placeholders(table, "env", program.env.values(), &right);
+    check_told(table, program.texts(), &program.works);
+    cmd.map(|_| program)
 }
 
 /// Placeholders, with the names of the variants among them, and what a file alone may use.
@@ -180,100 +120,67 @@ pub(super) fn with_variants<'a>(right: &[&'a str], variants: &'a Variants) -> Ve
     all
 }
 
-pub(super) fn plain(texts: Vec<Spanned<String>>) -> Vec<String> {
-    texts.into_iter().map(Spanned::into_inner).collect()
-}
-
 /// What does several works must be told which.
 pub(super) fn check_told<'a>(
+    table: &Fields<'_>,
     mut texts: impl Iterator<Item = &'a String>,
-    works: &[Spanned<String>],
-    span: &Range<usize>,
-    p: &mut Problems,
+    works: &[String],
 ) {
     if works.len() > 1 && !texts.any(|text| text.contains("{work}")) {
         let message = "`{work}` stands neither in the command nor in the environment";
         let help = "with several works it must be told which: add \"--work\", \"{work}\"";
-        p.note(Diagnosis::new(span.clone(), message).help(help));
+        table.note("cmd", message, help);
     }
 }
 
 /// `works`, each a name and once.
-pub(crate) fn works(table: &mut Fields<'_, '_>, p: &mut Problems) -> Vec<Spanned<String>> {
-    let Some(listed) = table.texts("works", p) else {
-        return Vec::new();
-    };
-    if listed.is_empty() {
+pub(crate) fn works(table: &Fields<'_>) -> Vec<String> {
+    let listed: Vec<Spanned<String>> = table.value("works");
+    if table.is_empty_list("works") {
         let message = "`works` is empty; it is a list such as [\"coroutine\", \"event\"]";
-        p.note(Diagnosis::new(table.span_of("works"), message));
+        table.note("works", message, "");
     }
-    for (index, work) in listed.iter().enumerate() {
-        if let Some(problem) = words::name_problem(work.get_ref()) {
-            p.note(Diagnosis::new(work.span(), problem));
-        }
-        if listed[..index].contains(work) {
-            let message = format!("the work `{}` stands here twice", short(work.get_ref()));
-            p.note(Diagnosis::new(work.span(), message));
-        }
-    }
-    listed
+    keys::check_differ(&listed, "work", table.problems);
+    keys::texts(listed)
 }
 
 /// `output`, a pattern that compiles.
-pub(crate) fn output(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<String> {
-    let text = table.text("output", p)?;
-    if let Err(why) = Pattern::new(text.get_ref()) {
+pub(crate) fn output(table: &Fields<'_>) -> Option<String> {
+    let text: String = table.get("output")?;
+    if let Err(why) = Pattern::new(&text) {
         let message = format!("`output` is no pattern that can be used: {why}");
         let help =
             r"output = 'ran for (?<elapsed_us>[\d,]+) µs .* (?<rate>[\d,]+) (?<measure>\w+)/s'";
-        p.note(Diagnosis::new(text.span(), message).help(help));
+        table.note("output", message, help);
     }
-    Some(text.into_inner())
+    Some(text)
 }
 
 /// `[program.not_applicable]`: reasons by work, none of which it does.
-pub(super) fn not_applicable(
-    table: &mut Fields<'_, '_>,
-    works: &[Spanned<String>],
-    p: &mut Problems,
-) -> BTreeMap<String, String> {
-    let pairs = table.pairs("not_applicable", p).unwrap_or_default();
+pub(super) fn not_applicable(table: &Fields<'_>, works: &[String]) -> BTreeMap<String, String> {
+    let pairs: Pairs = table.value("not_applicable");
     for (work, reason) in &pairs {
-        if works.iter().any(|own| own.get_ref() == work.get_ref()) {
+        if works.contains(work.get_ref()) {
             let message = format!("`{}` stands in `works` too", short(work.get_ref()));
-            p.note(Diagnosis::new(work.span(), message));
+            table.problems.note(work.span(), message);
         }
         if reason.get_ref().trim().is_empty() {
-            p.note(Diagnosis::new(reason.span(), "the reason is empty"));
+            table.problems.note(reason.span(), "the reason is empty");
         }
     }
-    let plain = |(work, reason): (Spanned<String>, Spanned<String>)| {
-        (work.into_inner(), reason.into_inner())
-    };
-    pairs.into_iter().map(plain).collect()
+    plain_pairs(pairs).into_iter().collect()
 }
 
 /// `[program.sizes]`: for works of one size only, which.
-fn sizes(
-    table: &mut Fields<'_, '_>,
-    works: &[Spanned<String>],
-    p: &mut Problems,
-) -> BTreeMap<String, u64> {
-    let mut read = BTreeMap::new();
-    let Some(listed) = table.table("sizes", "[program.sizes]", p) else {
-        return read;
-    };
-    for (work, value) in listed.rest() {
+fn sizes(table: &Fields<'_>, works: &[String]) -> BTreeMap<String, u64> {
+    for (work, _) in table.entries("sizes") {
         let name = *work.get_ref();
-        if !works.iter().any(|own| own.get_ref() == name) {
+        if !works.iter().any(|own| own == name) {
             let message = format!("`{}` is none of its `works`", short(name));
-            p.note(Diagnosis::new(work.span(), message));
-        }
-        if let Some(size) = fields::whole(name, value, 1..=u64::from(u32::MAX), p) {
-            read.insert(name.to_owned(), size);
+            table.problems.note(work.span(), message);
         }
     }
-    read
+    table.value("sizes")
 }
 
 /// What a subject is first of all.
@@ -292,6 +199,13 @@ pub enum Role {
 }
 
 impl Role {
+    const ALL: [Role; 5] = [
+        Role::Server,
+        Role::Program,
+        Role::Client,
+        Role::Backing,
+        Role::Front,
+    ];
     const NAMES: [&'static str; 5] = ["server", "program", "client", "backing", "front"];
 
     /// As a file says it.
@@ -305,7 +219,7 @@ impl Role {
     }
 
     /// What it must be by the parts that it has.
-    pub(super) fn likely(top: &Fields<'_, '_>) -> Role {
+    pub(super) fn likely(top: &Fields<'_>) -> Role {
         match (top.has("start"), top.has("program"), top.has("client")) {
             (false, true, _) => Role::Program,
             (false, false, true) => Role::Client,
@@ -315,49 +229,27 @@ impl Role {
 }
 
 /// Notes the parts of a server in what is none.
-pub(super) fn refuse_server_parts(kind: Role, top: &mut Fields<'_, '_>, p: &mut Problems) {
+pub(super) fn refuse_server_parts(kind: Role, top: &Fields<'_>) {
     let name = kind.name();
-    for key in ["endpoints", "start", "ready", "stop", "counts"] {
-        if let Some(value) = top.value(key) {
-            let message = format!("a {name} has no `{key}`: it is run to its end by [{name}]");
-            let help = format!("role = \"server\" may have both, [start] and [{name}]");
-            p.note(Diagnosis::new(value.span(), message).help(help));
-        }
-    }
+    let message = format!("a {name} has no `{{key}}`: it is run to its end by [{name}]");
+    let help = format!("role = \"server\" may have both, [start] and [{name}]");
+    let parts = ["endpoints", "start", "ready", "stop", "counts", "protocols"];
+    top.refuse(&parts, &message, &help);
 }
 
 /// Notes the parts of a subject in a service, which is not measured itself.
-pub(super) fn refuse_subject_parts(kind: Role, top: &mut Fields<'_, '_>, p: &mut Problems) {
-    let name = kind.name();
-    for key in ["endpoints", "program", "client", "counts"] {
-        if let Some(value) = top.value(key) {
-            let message = format!("a {name} has no `{key}`: it is not measured itself");
-            p.note(Diagnosis::new(value.span(), message));
-        }
-    }
+pub(super) fn refuse_subject_parts(kind: Role, top: &Fields<'_>) {
+    let message = format!(
+        "a {} has no `{{key}}`: it is not measured itself",
+        kind.name()
+    );
+    let parts = ["endpoints", "program", "client", "counts", "protocols"];
+    top.refuse(&parts, &message, "");
 }
 
 /// `role`; `None` where it is not said.
-pub(super) fn read_role(top: &mut Fields<'_, '_>, p: &mut Problems) -> Option<Role> {
-    let role = top.text_needed("role", "role = \"server\"", p)?;
-    match role.get_ref().as_str() {
-        "server" => Some(Role::Server),
-        "program" => Some(Role::Program),
-        "client" => Some(Role::Client),
-        "backing" => Some(Role::Backing),
-        "front" => Some(Role::Front),
-        other => {
-            let message = format!("role `{}` is not supported", short(other));
-            let help = match suggest(other, "role", &Role::NAMES) {
-                help if help.starts_with("did") => help,
-                _ => {
-                    "a subject is a \"server\", a \"program\" or a \"client\"; around it there are \
-                      \"backing\" and \"front\""
-                        .to_owned()
-                }
-            };
-            p.note(Diagnosis::new(role.span(), message).help(help));
-            None
-        }
-    }
+pub(super) fn read_role(top: &Fields<'_>) -> Option<Role> {
+    let role: String = top.get("role")?;
+    let place = Role::NAMES.iter().position(|name| *name == role)?;
+    Some(Role::ALL[place])
 }

@@ -4,10 +4,7 @@
 
 use std::path::{Component, Path};
 
-use toml::Spanned;
-
-use crate::diagnosis::Diagnosis;
-use crate::experiment::fields::{Fields, Problems};
+use crate::experiment::fields::Fields;
 use crate::experiment::words::short;
 
 /// How the address of a repository may begin. Others could name a program that git runs.
@@ -75,58 +72,41 @@ pub(crate) fn revision_problem(text: &str) -> Option<(String, &'static str)> {
 }
 
 /// `[source]`: the repository of the work tree, then those that lie in it.
-pub(super) fn read(mut table: Fields<'_, '_>, p: &mut Problems) -> Vec<Repository> {
-    let own = repository(&mut table, p);
-    let modules = table.tables(
-        "modules",
-        "modules = [{ path = …, git = …, revision = … }]",
-        p,
-    );
-    table.finish(&[], p);
-    let mut read: Vec<Repository> = own.into_iter().collect();
-    for mut module in modules {
-        let path = module.text_needed("path", "path = \"external/fmt\"", p);
-        if let Some(path) = &path
-            && !is_below(path.get_ref())
-        {
+pub(super) fn read(table: &Fields<'_>) -> Vec<Repository> {
+    let mut read: Vec<Repository> = repository(table).into_iter().collect();
+    for module in table.tables("modules") {
+        let path: Option<String> = module.get("path");
+        if path.as_ref().is_some_and(|path| !is_below(path)) {
             let message = "a module's path leads down from the work tree: external/fmt";
-            p.note(Diagnosis::new(path.span(), message));
+            module.note("path", message, "");
         }
-        let other = repository(&mut module, p);
-        module.finish(&[], p);
+        let other = repository(&module);
         if let (Some(path), Some(other)) = (path, other) {
-            if read.iter().any(|known| known.path == *path.get_ref()) {
-                let message = format!("`{}` is taken by another module", short(path.get_ref()));
-                p.note(Diagnosis::new(path.span(), message));
+            if read.iter().any(|known| known.path == path) {
+                let message = format!("`{}` is taken by another module", short(&path));
+                module.note("path", message, "");
             }
-            read.push(Repository {
-                path: path.into_inner(),
-                ..other
-            });
+            read.push(Repository { path, ..other });
         }
     }
     read
 }
 
 /// `git` and `revision`.
-pub(super) fn repository(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<Repository> {
-    let git = table.text_needed("git", "git = \"https://example.org/NAME.git\"", p);
-    let revision = table.text_needed("revision", "revision = \"v1.2.0\"", p);
-    if let Some(git) = &git
-        && !is_address(git.get_ref())
-    {
-        let message = format!("`{}` is no address of a repository", short(git.get_ref()));
+pub(super) fn repository(table: &Fields<'_>) -> Option<Repository> {
+    let git: Option<String> = table.get("git");
+    let revision: Option<String> = table.get("revision");
+    if let Some(git) = git.as_ref().filter(|git| !is_address(git)) {
+        let message = format!("`{}` is no address of a repository", short(git));
         let help = "git = \"https://example.org/NAME.git\", or \"file:///srv/NAME\"";
-        p.note(Diagnosis::new(git.span(), message).help(help));
+        table.note("git", message, help);
     }
-    if let Some(revision) = &revision
-        && let Some((message, help)) = revision_problem(revision.get_ref())
-    {
-        p.note(Diagnosis::new(revision.span(), message).help(help));
+    if let Some((message, help)) = revision.as_deref().and_then(revision_problem) {
+        table.note("revision", message, help);
     }
     Some(Repository {
-        git: git.map(Spanned::into_inner)?,
-        revision: revision.map(Spanned::into_inner)?,
+        git: git?,
+        revision: revision?,
         path: String::new(),
     })
 }

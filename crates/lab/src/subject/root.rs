@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use toml::Spanned;
 
-use crate::diagnosis::Diagnosis;
 use crate::experiment::fields::{Fields, Problems};
 use crate::experiment::words::short;
 
@@ -49,35 +48,31 @@ impl RootFs {
 }
 
 /// Reads the table; `folder`: that of the subject.
-pub(super) fn read(mut table: Fields<'_, '_>, folder: &Path, p: &mut Problems) -> Option<RootFs> {
-    let debian = table.text("debian", p);
-    let dir = table.text("dir", p);
-    let packages = table.texts("packages", p);
-    let root = match (debian, dir) {
-        (Some(suite), None) => of_debian(suite, packages.unwrap_or_default(), p),
+pub(super) fn read(table: &Fields<'_>, folder: &Path) -> Option<RootFs> {
+    let packages: Vec<Spanned<String>> = table.value("packages");
+    match (table.get("debian"), table.get::<String>("dir")) {
+        (Some(suite), None) => of_debian(suite, packages, table.problems),
         (None, Some(dir)) => {
-            if let Some(package) = packages.iter().flatten().next() {
+            if let Some(package) = packages.first() {
                 let message = "packages are installed by `debian`; a folder is taken as it is";
-                p.note(Diagnosis::new(package.span(), message));
+                table.problems.note(package.span(), message);
             }
-            let dir = folder.join(dir.get_ref());
+            let dir = folder.join(dir);
             Some(RootFs::Folder { dir })
         }
         _ => {
             let message = "a root file system is made by either `debian` or `dir`";
             let help = "debian = \"trixie\", or dir = \"rootfs\"";
-            p.note(Diagnosis::new(table.span.clone(), message).help(help));
+            table.problems.advise(table.span.clone(), message, help);
             None
         }
-    };
-    table.finish(&[], p);
-    root
+    }
 }
 
 fn of_debian(
     suite: Spanned<String>,
     packages: Vec<Spanned<String>>,
-    p: &mut Problems,
+    p: &Problems,
 ) -> Option<RootFs> {
     let suites = std::iter::once((&suite, "a release of Debian"));
     let names = suites.chain(packages.iter().map(|package| (package, "a package")));
@@ -85,13 +80,13 @@ fn of_debian(
     for (name, what) in names {
         if !is_plain(name.get_ref()) {
             let message = format!("`{}` is not the name of {what}", short(name.get_ref()));
-            p.note(Diagnosis::new(name.span(), message));
+            p.note(name.span(), message);
             good = false;
         }
     }
     if let Some(beyond) = packages.get(PACKAGES_MAX) {
         let message = format!("more than {PACKAGES_MAX} packages");
-        p.note(Diagnosis::new(beyond.span(), message));
+        p.note(beyond.span(), message);
         good = false;
     }
     good.then(|| RootFs::Debian {
