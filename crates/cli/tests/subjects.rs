@@ -3,13 +3,12 @@
 //!
 //!     cargo test --package prony-cli --test subjects
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 use std::time::Instant;
 
+const PRONY: &str = env!("CARGO_BIN_EXE_prony");
 /// Exit status of the scripts for a subject that this machine lacks something for.
 const NOT_RUN: i32 = 3;
 
@@ -48,7 +47,7 @@ fn holds(script: &str, subject: &str) {
     let began = Instant::now();
     let output = Command::new(python)
         .arg(root.join("subjects").join(script))
-        .args([subject, "--prony", common::PRONY, "--build"])
+        .args([subject, "--prony", PRONY, "--build"])
         .arg(build)
         .envs(build_environment())
         .output()
@@ -207,7 +206,7 @@ fn a_counter_was_built_and_tried_before_redis_was_missed() {
     let Some(python) = prony_testkit::need("python3") else {
         return;
     };
-    let root = common::folder("no-redis");
+    let root = prony_testkit::folder("no-redis");
     let commands = root.join("commands");
     fs::create_dir_all(&commands).expect("a folder");
     // All that the counter names as its needs, but no Redis.
@@ -305,7 +304,7 @@ fn what_is_built_is_not_built_again_of_the_same() {
     let Some(python) = prony_testkit::need("python3") else {
         return;
     };
-    let root = common::folder("counts-builds");
+    let root = prony_testkit::folder("counts-builds");
     let (subject, build) = (root.join("subject"), root.join("build"));
     fs::create_dir_all(&subject).expect("a folder");
     fs::write(subject.join("subject.toml"), COUNTS_BUILDS).expect("a file");
@@ -351,13 +350,13 @@ cmd = "{prony} --version"
 /// What `try.py` says of it, with these variables.
 fn tried(environment: &[(&str, &str)]) -> Option<String> {
     let python = prony_testkit::need("python3")?;
-    let subject = common::folder("leaves-out").join("subject");
+    let subject = prony_testkit::folder("leaves-out").join("subject");
     fs::create_dir_all(&subject).expect("a folder");
     fs::write(subject.join("subject.toml"), LEAVES_OUT).expect("a file");
     let output = Command::new(python)
         .arg(prony_testkit::root().join("subjects/try.py"))
         .arg(&subject)
-        .args(["--prony", common::PRONY])
+        .args(["--prony", PRONY])
         .envs(environment.iter().copied())
         .output()
         .expect("the script runs");

@@ -16,9 +16,11 @@
 //! - [`seeds`]: how many seeds a test plays, here and in the long tier.
 //! - [`folder`]: a folder that is removed with the test.
 //! - [`free_port`]: a port for a server that has to be given one, or for none.
+//! - [`ask`]: a request over a plain socket, and its [`RawAnswer`].
 //! - [`write_program`]: an executable file that can be executed at once.
 #![forbid(unsafe_code)]
 
+mod answer;
 mod container;
 mod folder;
 mod port;
@@ -30,6 +32,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+pub use answer::{RawAnswer, ask, read_answer, read_head, rest, try_ask};
 pub use container::{Refusal, in_container};
 pub use folder::folder;
 pub use port::free_port;

@@ -1,4 +1,4 @@
-//! The tests of this room in one program: each is linked for itself, which takes longer than its tests do.
+//! The tests of this crate in one program: each program is linked for itself, which takes longer than its tests do.
 
 mod clients;
 mod figures;

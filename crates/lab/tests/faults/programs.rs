@@ -1,6 +1,7 @@
 //! Programs that are run to their end, and what goes wrong with them.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use prony_lab::launch::{Resolved, Wanted};
@@ -462,6 +463,8 @@ fn the_loss_of_any_process_above_a_program_is_recorded(isolation: Isolation) {
 
 /// A kernel setting of no consequence, but the whole machine's.
 const SETTING: &str = "kernel.printk_ratelimit_burst";
+/// Held by the test that changes it, which runs on both lanes.
+static CHANGED: Mutex<()> = Mutex::new(());
 
 fn a_kernel_setting_is_put_back_whatever_happens(isolation: Isolation) {
     if !prony_lab::sysctl::is_writable(SETTING) {
@@ -471,6 +474,7 @@ fn a_kernel_setting_is_put_back_whatever_happens(isolation: Isolation) {
             &format!("{SETTING} may not be written here"),
         );
     }
+    let _alone = CHANGED.lock().unwrap_or_else(PoisonError::into_inner);
     let before = prony_lab::sysctl::read(SETTING).expect("it is there");
     let fixture = Fixture::new(isolation);
     let text = "echo \"{\\\"measure\\\":\\\"things\\\",\\\"threads\\\":1,\\\"count\\\":10,\\\"elapsed_ns\\\":7,\

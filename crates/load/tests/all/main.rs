@@ -2,4 +2,5 @@
 
 mod counts;
 mod faults;
+mod intervals;
 mod server;

@@ -41,7 +41,7 @@ const IMPURE: [&str; 9] = [
 /// Tests that may sleep, each with the reason; no other does.
 const SLEEPERS: [(&str, &str); 5] = [
     (
-        "crates/cli/tests/endings.rs",
+        "crates/cli/tests/all/endings.rs",
         "ends runs at seeded moments, which is what it tests",
     ),
     (
@@ -430,12 +430,12 @@ fn what_a_machine_cannot_run_could_vanish_without_a_word() {
 /// Tests that may return early without a word, each with the reason.
 const RETURNING: [(&str, &str, &str); 5] = [
     (
-        "crates/client/tests/faults.rs",
+        "crates/client/tests/all/faults.rs",
         "no_descriptor_is_left",
         "is the process without descriptors, whose words the rest of the test reads",
     ),
     (
-        "crates/http/tests/sim.rs",
+        "crates/http/tests/all/sim.rs",
         "a_thousand_worlds",
         "plays the one world that PRONY_SEED names, for whoever looks into it",
     ),
