@@ -54,17 +54,17 @@ pub fn read_network(table: &Fields<'_>) -> Option<Network> {
         let help = "add a line such as: rate = \"1gbit\", or delay = \"1ms\"";
         table.problems.advise(table.span.clone(), message, help);
     }
-    let (rate, delay) = (amount(table, "rate", words::rate, RATE), table.get("delay"));
-    let name = name?;
+    let delay = table.get("delay").map(|delay: Nanos| delay.0);
+    let planned = PlannedNetwork {
+        name: name.clone().map(Spanned::into_inner).unwrap_or_default(),
+        title: table.value("title"),
+        rate_bits_per_s: amount(table, "rate", words::rate, RATE),
+        delay_ns: delay,
+        mtu: table.value("mtu"),
+    };
     Some(Network {
-        planned: PlannedNetwork {
-            name: name.get_ref().clone(),
-            title: table.value("title"),
-            rate_bits_per_s: rate,
-            delay_ns: delay.map(|delay: Nanos| delay.0),
-            mtu: table.value("mtu"),
-        },
-        name,
+        planned,
+        name: name?,
     })
 }
 
@@ -117,15 +117,17 @@ pub fn read_workload(table: &Fields<'_>) -> Option<Workload> {
         args,
     };
     let (connections, connections_max) = keys::connections(table, 10);
-    let timeout = keys::timeout(table);
-    work?;
-    Some(Workload {
+    let workload = Workload {
         client: Some(client),
         connections,
         connections_max,
-        timeout,
-        ..keys::workload(table, &keys::name_of_path(&path?))
-    })
+        timeout: keys::timeout(table),
+        ..keys::workload(
+            table,
+            &keys::name_of_path(path.as_deref().unwrap_or_default()),
+        )
+    };
+    work.and(path).map(|_| workload)
 }
 
 /// Keys of requests of Prony's own, or of the works of programs, in a workload of clients.

@@ -2,6 +2,8 @@
 //!
 //! Not for: `[[subject]]`, which may be a command or an address as well ([`super::read`]).
 
+use std::collections::BTreeMap;
+
 use super::fields::Fields;
 use super::keys::check_placeholders;
 use super::types::{From, SubjectEntry};
@@ -14,14 +16,17 @@ pub fn read(table: &Fields<'_>, refusal: (&str, &str), right: &[&str]) -> Option
         true => None,
         false => table.get("ref"),
     };
-    let entry = SubjectEntry {
+    let (name, args, env) = (table.get("name"), table.value("args"), table.value("env"));
+    check_placeholders(table, "args", &args, right);
+    check_placeholders(table, "env", BTreeMap::values(&env), right);
+    Some(SubjectEntry {
         place: table.span.clone(),
         from: From::Ref(reference?),
         revision: None,
-        name: table.get("name"),
+        name,
         threads: None,
-        args: table.value("args"),
-        env: table.value("env"),
+        args,
+        env,
         commands: Vec::new(),
         capabilities: Vec::new(),
         endpoints: None,
@@ -29,8 +34,5 @@ pub fn read(table: &Fields<'_>, refusal: (&str, &str), right: &[&str]) -> Option
         stop: None,
         works: Vec::new(),
         output: None,
-    };
-    check_placeholders(table, "args", &entry.args, right);
-    check_placeholders(table, "env", entry.env.values(), right);
-    Some(entry)
+    })
 }

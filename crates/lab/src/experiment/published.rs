@@ -119,6 +119,7 @@ pub fn check_last(root: &DeTable<'_>, p: &Problems) {
 /// One of `[[published]]`.
 pub fn read(table: &Fields<'_>) -> Option<Published> {
     let (text, source) = (table.get("text"), table.get("where"));
+    let (cores_min, why_not) = (table.value("cores"), table.value("why_not"));
     let original = table.table("original").and_then(|table| wanted(&table));
     let ours = table.table("ours").and_then(|table| wanted(&table));
     let has_original = table.has("original");
@@ -146,8 +147,8 @@ pub fn read(table: &Fields<'_>) -> Option<Published> {
         stated,
         original,
         ours,
-        cores_min: table.value("cores"),
-        why_not: table.value("why_not"),
+        cores_min,
+        why_not,
     })
 }
 

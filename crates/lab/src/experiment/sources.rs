@@ -81,6 +81,7 @@ fn read_scenario(table: &Fields<'_>) -> Option<SentRequests> {
             "`{key}` cannot go with `scenario`: what users send are the steps of its file";
         table.refuse(&[key], message, help);
     }
+    let (beside, _) = planned(table, false);
     let file: Spanned<String> = table.get("scenario")?;
     let path = file.get_ref().clone();
     let name = path.rsplit('/').next().unwrap_or_default();
@@ -91,7 +92,7 @@ fn read_scenario(table: &Fields<'_>) -> Option<SentRequests> {
             flows: Vec::new(),
         }),
         cookies: false,
-        ..planned(table, false).0
+        ..beside
     };
     Some(SentRequests {
         request: RequestTemplate::default(),
@@ -125,9 +126,10 @@ fn read_requests(table: &Fields<'_>) -> Option<SentRequests> {
         }),
     });
     let weighted = |each: &Fields<'_>| {
+        let weight = each.value("weight");
         Some(PlannedRequest {
             request: read_request(each, has_data)?,
-            weight: each.value("weight"),
+            weight,
         })
     };
     let requests = table.tables("requests");
@@ -353,8 +355,9 @@ fn read_request(table: &Fields<'_>, has_data: bool) -> Option<RequestTemplate> {
         check_fields(text, has_data, table.problems);
     }
     let headers = read_headers(table, has_data);
+    let method = table.value("method");
     Some(RequestTemplate {
-        method: table.value("method"),
+        method,
         path: path?.into_inner(),
         headers,
         body: body.map(Spanned::into_inner).unwrap_or_default(),

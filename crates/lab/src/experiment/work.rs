@@ -39,18 +39,17 @@ pub fn read_workload(table: &Fields<'_>) -> Option<Workload> {
     check_placeholders(table, "args", &args, &PROGRAM_PLACEHOLDERS);
     service::refuse_without_request(table);
     find_max::refuse(table);
-    let counts = table.get("count");
-    let timeout = keys::timeout(table);
-    let work = work?;
-    Some(Workload {
-        timeout,
+    let counts: Option<Vec<u64>> = table.get("count");
+    let workload = Workload {
+        timeout: keys::timeout(table),
         work: Some(Work {
-            work: work.clone(),
-            counts: counts?,
+            work: work.clone().unwrap_or_default(),
+            counts: counts.clone().unwrap_or_default(),
             args,
         }),
-        ..keys::workload(table, &work)
-    })
+        ..keys::workload(table, work.as_deref().unwrap_or_default())
+    };
+    work.and(counts).map(|_| workload)
 }
 
 /// Keys of a work in a workload that is requests.

@@ -11,7 +11,7 @@ use toml::Spanned;
 
 use crate::diagnosis::{Diagnoses, nearest};
 use crate::experiment::fields::{Fields, Origin, Problems, document, read_file};
-use crate::experiment::keys::suggest_placeholder;
+use crate::experiment::keys::{self, suggest_placeholder};
 use crate::experiment::spoken::PLAIN;
 use crate::experiment::words::{
     self, BUILD_PLACEHOLDERS, START_PLACEHOLDERS, VERSION_PLACEHOLDERS, short,
@@ -330,9 +330,9 @@ fn read_build(table: &Fields<'_>) -> Option<Build> {
         }
     }
     Some(Build {
-        cmd: shell_command(table, &BUILD_PLACEHOLDERS)?,
-        inputs: inputs.into_iter().map(Spanned::into_inner).collect(),
         timeout: Nanos::from_secs(table.value("timeout_s")),
+        cmd: shell_command(table, &BUILD_PLACEHOLDERS)?,
+        inputs: keys::texts(inputs),
     })
 }
 

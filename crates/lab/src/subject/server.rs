@@ -146,11 +146,11 @@ fn read_counts(table: &Fields<'_>) -> Option<CountsSign> {
         }
     }
     Some(CountsSign {
+        own_requests: table.value("own_requests"),
+        refresh_ns: Nanos::from_millis(table.value("refresh_ms")).0,
         path: path?,
         requests: requests?,
         bytes: bytes.unwrap_or_default(),
-        own_requests: table.value("own_requests"),
-        refresh_ns: Nanos::from_millis(table.value("refresh_ms")).0,
     })
 }
 
