@@ -2,11 +2,12 @@
 //! run whose directory is gone is its line the last that is left.
 //!
 //! The file is replaced whole, so that no line of it is ever half written; one that is damaged all the same is left out,
-//! and stays where it is. Whoever reads it to write it holds a lock on its folder.
+//! and stays where it is. It is locked by whoever reads it to write it.
 //!
 //! Not for: what an entry holds (`prony_report::log`).
 
 use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -67,9 +68,7 @@ impl Kept {
     pub fn open(path: &Path, rebuild: bool) -> anyhow::Result<Kept> {
         let folder = file::folder_of(path);
         fs::create_dir_all(&folder).with_context(CannotWrite::at(&folder))?;
-        // Where folders cannot be locked, the file is seen to have changed when it is written.
-        let lock = File::open(folder).ok();
-        let lock = lock.filter(|folder| folder.lock().is_ok());
+        let lock = locked(path);
         let before = match text(path) {
             Err(_) if rebuild && path.is_file() => {
                 fs::rename(path, path.with_added_extension("old"))
@@ -202,6 +201,25 @@ impl Kept {
             why.push_str("; --rebuild makes it again where its run directory is there");
         }
         (entries, unreadable)
+    }
+}
+
+/// The history, locked, and made empty where there is none; `None`: it cannot be, and is only seen to have changed when it
+/// is written.
+fn locked(path: &Path) -> Option<File> {
+    loop {
+        // Nothing waits for the other end of a pipe.
+        if path.exists() && !path.is_file() {
+            return None;
+        }
+        let file = File::options().create(true).append(true).open(path).ok()?;
+        file.lock().ok()?;
+        // One that was replaced meanwhile locks nothing any more.
+        let (open, there) = (file.metadata().ok()?, fs::metadata(path).ok());
+        let place = |about: &fs::Metadata| (about.dev(), about.ino());
+        if there.is_some_and(|there| place(&open) == place(&there)) {
+            return Some(file);
+        }
     }
 }
 
