@@ -4,6 +4,7 @@ use std::rc::Rc;
 use proptest::prelude::*;
 
 use super::*;
+use crate::run::code::digest;
 
 /// What is read of anybody's.
 const LIMITS: Limits = Limits {
