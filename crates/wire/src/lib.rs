@@ -52,7 +52,6 @@
 #![forbid(unsafe_code)]
 
 // What `json::message!` writes names this crate as its users do.
-#[cfg(test)]
 extern crate self as prony_wire;
 
 mod authority;

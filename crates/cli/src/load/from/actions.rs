@@ -7,9 +7,9 @@ use prony_wire::encode::basic;
 use super::translation::{Translation, as_it_is, with_scheme};
 
 /// Takes what stands behind the action's name, and the value of the flag.
-type Action = fn(&mut Translation, &str, &str) -> Result<(), String>;
+type FlagAction = fn(&mut Translation, &str, &str) -> Result<(), String>;
 
-const ACTIONS: &[(&str, Action)] = &[
+const ACTIONS: &[(&str, FlagAction)] = &[
     ("address", |to, _, value| set(&mut to.address, text(value))),
     ("basic", |to, _, value| {
         to.header(&format!("Authorization: {}", basic(value)))

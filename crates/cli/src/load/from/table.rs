@@ -11,9 +11,6 @@ use serde::Deserialize;
 pub struct Tool {
     /// What it is called as.
     pub name: String,
-    /// Version or source that the table is of.
-    #[cfg(test)]
-    pub of: String,
     /// Word before the flags that is no flag: `attack`.
     pub subcommand: Option<String>,
     /// Flags are whole words with one dash or two, as Go's programs have them.
@@ -24,9 +21,6 @@ pub struct Tool {
     pub is_script: bool,
     /// Its flags.
     pub flags: Vec<Flag>,
-    /// What a reader should know beside the table.
-    #[cfg(test)]
-    pub remark: String,
 }
 
 /// One flag of a tool: its spellings; a value by which it is tried in tests, empty where it takes none; its action; what is said of it, where

@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::fs;
 
 use clap::Parser as _;
@@ -541,14 +542,25 @@ fn a_flag_of_another_tool_is_answered_with_ours() {
     );
 }
 
+/// What only the page says of a tool.
+#[derive(serde::Deserialize)]
+struct ToolRemarks {
+    /// Version or source that the table is of.
+    of: String,
+    /// What a reader should know beside the table.
+    remark: String,
+}
+
 /// The page that the tables are.
 fn page() -> String {
     let mut text = HEAD.to_owned();
-    for tool in table::all() {
-        let (name, of) = (&tool.name, &tool.of);
+    let mut said: BTreeMap<String, toml::Value> =
+        toml::from_str(include_str!("tools.toml")).unwrap();
+    let said: Vec<ToolRemarks> = said.remove("tool").unwrap().try_into().unwrap();
+    for (tool, ToolRemarks { of, remark }) in table::all().iter().zip(said) {
+        let name = &tool.name;
         text.push_str(&format!(
-            "\n## {name}\n\n{of}. {}.\n\n| {name} | prony load |\n|---|---|\n",
-            tool.remark
+            "\n## {name}\n\n{of}. {remark}.\n\n| {name} | prony load |\n|---|---|\n"
         ));
         for flag in &tool.flags {
             let names: Vec<String> = flag.names().map(|name| format!("`{name}`")).collect();
