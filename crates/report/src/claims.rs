@@ -307,7 +307,7 @@ pub fn resolutions(plan: &Plan, cells: &[CellFigures]) -> Vec<Resolution> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ratio::Bound;
+    use crate::ratio::OpenSide;
     use prony_stats::Conclusion::{Higher, Lower, NoDifferenceShown, NotClaimed};
 
     /// Six blocks whose logarithms lie `apart` around that of `ratio`.
@@ -416,13 +416,13 @@ mod tests {
         // A rate that is at least so high.
         assert_eq!(
             said(Metric::RATE, 1.5, true, false),
-            (Higher, Some(Bound::AtLeast), None)
+            (Higher, Some(OpenSide::AtLeast), None)
         );
         assert_eq!(said(Metric::RATE, 0.5, true, false), nothing);
         assert_eq!(said(Metric::RATE, 1.0, true, false), nothing);
         assert_eq!(
             said(Metric::RATE, 0.5, false, true),
-            (Lower, Some(Bound::AtMost), None)
+            (Lower, Some(OpenSide::AtMost), None)
         );
         assert_eq!(said(Metric::RATE, 1.5, false, true), nothing);
         assert_eq!(said(Metric::RATE, 1.5, true, true), nothing);
@@ -430,12 +430,12 @@ mod tests {
         // A latency that is at most so long.
         assert_eq!(
             said(Metric::P99, 0.5, true, false),
-            (Lower, Some(Bound::AtMost), None)
+            (Lower, Some(OpenSide::AtMost), None)
         );
         assert_eq!(said(Metric::P99, 1.5, true, false), nothing);
         assert_eq!(
             said(Metric::P99, 1.5, false, true),
-            (Higher, Some(Bound::AtLeast), None)
+            (Higher, Some(OpenSide::AtLeast), None)
         );
         // CPU time is what was used, whoever was the limit.
         assert_eq!(said(Metric::CPU, 1.5, true, true), (Higher, None, None));

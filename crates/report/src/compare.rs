@@ -22,7 +22,7 @@ use crate::log::{CellEntry, Entry};
 use crate::markdown;
 use crate::metrics::Metric;
 use crate::numbers;
-use crate::ratio::{Bound, RatioFigure, Unclaimed};
+use crate::ratio::{OpenSide, RatioFigure, Unclaimed};
 use crate::settings::with_settings;
 use crate::view;
 use crate::words::few;
@@ -49,7 +49,7 @@ pub struct Compared {
     pub conclusion: Conclusion,
     /// How the ratio is to be read where a figure is a bound.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub bound: Option<Bound>,
+    pub bound: Option<OpenSide>,
 }
 
 /// What comes of a comparison against a limit.

@@ -1,6 +1,6 @@
 //! Numbers as a reader wants them: three significant digits and a unit that fits.
 
-use crate::ratio::Bound;
+use crate::ratio::OpenSide;
 use prony_base::plural;
 use prony_record::NEVER;
 
@@ -211,10 +211,10 @@ pub fn change_of(of: &RatioFigure) -> String {
 }
 
 /// The same of a ratio and its ends, where it has some.
-pub fn change_words(of: f64, ends: Option<(f64, f64)>, bound: Option<Bound>) -> String {
+pub fn change_words(of: f64, ends: Option<(f64, f64)>, bound: Option<OpenSide>) -> String {
     let (before, after) = match bound {
-        Some(Bound::AtLeast) => ("at least ", ""),
-        Some(Bound::AtMost) => ("", " or lower"),
+        Some(OpenSide::AtLeast) => ("at least ", ""),
+        Some(OpenSide::AtMost) => ("", " or lower"),
         None => ("", ""),
     };
     // Of so little, a percentage tells nothing any more.
@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(change(f64::NAN), NOTHING);
         let mut of = RatioFigure::of("a", vec![(3.0, 1.0), (3.2, 1.0)]).expect("pairs");
         assert_eq!(change_of(&of), "3.10 × (3.00–3.20)");
-        of.bound = Some(Bound::AtLeast);
+        of.bound = Some(OpenSide::AtLeast);
         (of.ratio, of.low, of.high) = (1.282, 1.042, 1.579);
         assert_eq!(change_of(&of), "at least +28 % (+4.2 to +58)");
     }

@@ -31,7 +31,7 @@ pub struct RatioFigure {
     pub conclusion: Conclusion,
     /// How the ratio is to be read where one of the two figures is a bound.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub bound: Option<Bound>,
+    pub bound: Option<OpenSide>,
     /// Why nothing is claimed although there is an interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unclaimed: Option<Unclaimed>,
@@ -61,28 +61,28 @@ pub struct RatioFigure {
 /// On which side a figure is open.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Bound {
+pub enum OpenSide {
     /// It may be any higher.
     AtLeast,
     /// It may be any lower.
     AtMost,
 }
 
-impl Bound {
+impl OpenSide {
     /// What stands before a figure of this kind.
-    pub fn words(bound: Option<Bound>) -> &'static str {
+    pub fn words(bound: Option<OpenSide>) -> &'static str {
         match bound {
-            Some(Bound::AtLeast) => "at least ",
-            Some(Bound::AtMost) => "at most ",
+            Some(OpenSide::AtLeast) => "at least ",
+            Some(OpenSide::AtMost) => "at most ",
             None => "",
         }
     }
 
     /// The ends of a figure of this kind, of which one is then open.
-    pub fn ends(bound: Option<Bound>, low: f64, high: f64) -> (f64, f64) {
+    pub fn ends(bound: Option<OpenSide>, low: f64, high: f64) -> (f64, f64) {
         match bound {
-            Some(Bound::AtLeast) => (low, f64::INFINITY),
-            Some(Bound::AtMost) => (0.0, high),
+            Some(OpenSide::AtLeast) => (low, f64::INFINITY),
+            Some(OpenSide::AtMost) => (0.0, high),
             None => (low, high),
         }
     }
@@ -201,8 +201,8 @@ impl RatioFigure {
         let at_most = if below { baseline } else { own };
         match (at_least, at_most, self.conclusion) {
             (false, false, _) => {}
-            (true, false, Conclusion::Higher) => self.bound = Some(Bound::AtLeast),
-            (false, true, Conclusion::Lower) => self.bound = Some(Bound::AtMost),
+            (true, false, Conclusion::Higher) => self.bound = Some(OpenSide::AtLeast),
+            (false, true, Conclusion::Lower) => self.bound = Some(OpenSide::AtMost),
             _ => self.unclaim(Unclaimed::Bound),
         }
     }

@@ -20,7 +20,7 @@ use crate::lists::distinct;
 use crate::markdown;
 use crate::metrics::Metric;
 use crate::numbers;
-use crate::ratio::{Bound, RatioFigure};
+use crate::ratio::{OpenSide, RatioFigure};
 use crate::sections;
 use crate::view;
 
@@ -163,7 +163,11 @@ fn came_to(was: &RatioFigure, now: Option<&RatioFigure>) -> CameTo {
         true => (of.low, of.high),
         false => (1.0 / of.high, 1.0 / of.low),
     };
-    let same_bound = if is_up { Bound::AtLeast } else { Bound::AtMost };
+    let same_bound = if is_up {
+        OpenSide::AtLeast
+    } else {
+        OpenSide::AtMost
+    };
     let (nearest, _) = ends(was);
     let (low, high) = ends(now);
     // What is at least so much more may be any more.
@@ -305,7 +309,7 @@ mod tests {
         let few = RatioFigure::of("baseline", vec![(1.5, 1.0); 5]).expect("pairs");
         assert_eq!(came_to(&was, Some(&few)), CameTo::NotTold);
         let mut bound = around(1.2, 0.01);
-        bound.bound = Some(Bound::AtLeast);
+        bound.bound = Some(OpenSide::AtLeast);
         assert_eq!(came_to(&was, Some(&bound)), CameTo::Held);
         let mut unclaimed = around(0.5, 0.01);
         unclaimed.unclaimed = Some(crate::ratio::Unclaimed::Copy);

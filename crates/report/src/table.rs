@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::figures::CellFigures;
 use crate::numbers::{self, NOTHING};
-use crate::ratio::{Bound, RatioFigure, Unclaimed};
+use crate::ratio::{OpenSide, RatioFigure, Unclaimed};
 
 /// One table.
 #[derive(Clone, Debug, Serialize)]
@@ -392,8 +392,8 @@ pub fn of_ratio(
     }
     entry.remark = match (ratio.conclusion, ratio.bound, ratio.unclaimed) {
         (Conclusion::NoDifferenceShown, ..) => "no difference shown",
-        (_, Some(Bound::AtLeast), _) => "at least",
-        (_, Some(Bound::AtMost), _) => "at most",
+        (_, Some(OpenSide::AtLeast), _) => "at least",
+        (_, Some(OpenSide::AtMost), _) => "at most",
         (.., Some(Unclaimed::Bound)) => "not claimed: a figure is a bound",
         (.., Some(Unclaimed::Copy)) => "not claimed: a copy differs",
         (.., Some(Unclaimed::Disturbed)) => "not claimed: others used the cores",

@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::figures::{CellFigures, Figure};
 use crate::lists::distinct;
 use crate::numbers;
-use crate::ratio::{Bound, RatioFigure, Unclaimed};
+use crate::ratio::{OpenSide, RatioFigure, Unclaimed};
 
 /// Which of these subjects is ahead?
 pub struct RankedQuestion<'a> {
@@ -343,7 +343,7 @@ impl<'q, 'a> AgainstBaseline<'q, 'a> {
         }
         let ratio = self.ratio(cell)?;
         let (low, high) = ratio.interval()?;
-        let (low, high) = Bound::ends(ratio.bound, low, high);
+        let (low, high) = OpenSide::ends(ratio.bound, low, high);
         Some(match self.question.by.ratio_falls {
             true => (1.0 / high, 1.0 / low),
             false => (low, high),
@@ -353,12 +353,12 @@ impl<'q, 'a> AgainstBaseline<'q, 'a> {
     /// The places of each, the best first; `None` of all where no interval tells any two apart.
     fn places(&self, subjects: &[&(String, &CellFigures)]) -> Vec<Option<PlaceRange>> {
         let by = &self.question.by;
-        let standing = |(_, cell): &&(String, &CellFigures)| Standing {
+        let standing = |(_, cell): &&(String, &CellFigures)| RankedEnds {
             ends: self.ends(cell),
             figure: by.ends(cell),
             is_bound: by.is_bound(cell),
         };
-        let all: Vec<Standing> = subjects.iter().map(standing).collect();
+        let all: Vec<RankedEnds> = subjects.iter().map(standing).collect();
         let told = all.iter().filter(|of| of.ends.is_some()).count();
         match self.question.without.is_some() || told < 2 {
             true => vec![None; subjects.len()],
@@ -417,7 +417,7 @@ fn arranged(mut rows: Vec<(Option<Ends>, Ranked)>) -> Vec<Ranked> {
 
 /// What tells where a subject stands.
 #[derive(Clone, Copy, Default)]
-struct Standing {
+struct RankedEnds {
     /// Between which ends it is shown to be beside the baseline.
     ends: Option<Ends>,
     /// The ends of its figure.
@@ -428,19 +428,19 @@ struct Standing {
 
 /// The places of each. Who is not told beside the baseline has none, unless it may be as good as those of whom nobody is shown to be ahead, by a
 /// figure that is a bound or whose ends reach that far: it then stands before those whose figures' ends are all below its own.
-fn placed(all: &[Standing]) -> Vec<Option<PlaceRange>> {
-    let ahead = |own: &Standing| all.iter().filter(|of| is_ahead(of.ends, own.ends)).count();
+fn placed(all: &[RankedEnds]) -> Vec<Option<PlaceRange>> {
+    let ahead = |own: &RankedEnds| all.iter().filter(|of| is_ahead(of.ends, own.ends)).count();
     let first = all
         .iter()
         .filter(|own| own.ends.is_some() && ahead(own) == 0);
     let lows = first.filter_map(|own| Some(own.figure?.0));
     let best = lows.fold(f64::NEG_INFINITY, f64::max);
-    let has_place = |own: &&Standing| {
+    let has_place = |own: &&RankedEnds| {
         let may_lead = own.is_bound || own.figure.is_some_and(|(_, high)| high >= best);
         own.ends.is_some() || may_lead
     };
-    let place = |own: &Standing| {
-        let is_behind = |of: &&Standing| match own.ends {
+    let place = |own: &RankedEnds| {
+        let is_behind = |of: &&RankedEnds| match own.ends {
             Some(_) => is_ahead(own.ends, of.ends),
             None => is_ahead(own.figure, of.figure),
         };
@@ -482,7 +482,7 @@ fn left_out(name: &str, cell: &CellFigures) -> LeftOut {
 mod tests {
     use super::*;
 
-    fn places(all: &[Standing]) -> String {
+    fn places(all: &[RankedEnds]) -> String {
         let shown = |place: Option<PlaceRange>| place.map_or("?".to_owned(), String::from);
         let places = placed(all).into_iter().map(shown);
         places.collect::<Vec<_>>().join(" ")
@@ -491,9 +491,9 @@ mod tests {
     #[test]
     fn places_are_behind_who_is_shown_to_be_ahead_and_before_who_is_shown_to_be_behind() {
         let of = |ends: &[Option<Ends>]| {
-            let standing = |ends| Standing {
+            let standing = |ends| RankedEnds {
                 ends,
-                ..Standing::default()
+                ..RankedEnds::default()
             };
             places(&ends.iter().copied().map(standing).collect::<Vec<_>>())
         };
@@ -516,7 +516,7 @@ mod tests {
 
     #[test]
     fn who_may_be_ahead_may_have_the_first_place() {
-        let standing = |ends, is_bound, low, high| Standing {
+        let standing = |ends, is_bound, low, high| RankedEnds {
             ends,
             figure: Some((low, high)),
             is_bound,

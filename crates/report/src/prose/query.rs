@@ -7,7 +7,7 @@
 //! A name is a path in `summary.json` (`latency_ns.p99.low`), or one of the short ones of [`SHORT`]. With a cell, or keys that
 //! leave one, it is looked for there; without, in the whole. Units follow from the names in the file, which end with them.
 
-use crate::ratio::Bound;
+use crate::ratio::OpenSide;
 use prony_stats::Conclusion;
 use std::collections::BTreeSet;
 
@@ -313,12 +313,12 @@ fn shown(value: &Value, path: &str, query: &Query, bound: &str) -> Result<String
     };
     let ends = value["low"].as_f64().zip(value["high"].as_f64());
     let is_ratio = value["ratio"].is_number();
-    let own = serde_json::from_value::<Bound>(value["bound"].clone()).ok();
+    let own = serde_json::from_value::<OpenSide>(value["bound"].clone()).ok();
     let unit = match is_ratio {
         true => FigureUnit::Ratio,
         false => query.unit.unwrap_or_else(|| unit_of(path)),
     };
-    let bound = own.map_or(bound, |own| Bound::words(Some(own)));
+    let bound = own.map_or(bound, |own| OpenSide::words(Some(own)));
     let unclaimed = match serde_json::from_value(value["conclusion"].clone()) {
         Ok(Conclusion::Higher | Conclusion::Lower) => "",
         Ok(Conclusion::NoDifferenceShown) => ", no difference shown",

@@ -10,7 +10,7 @@ use crate::Run;
 use crate::figures::{CellFigures, Figure};
 use crate::metrics::Metric;
 use crate::programs::across::Across;
-use crate::ratio::{self, Bound, RatioFigure, Unclaimed};
+use crate::ratio::{self, OpenSide, RatioFigure, Unclaimed};
 
 /// Why there is no figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -67,7 +67,7 @@ pub struct Answer {
     pub(super) handled: Option<(u64, u64)>,
     /// How it is to be read where a cell is a bound.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub bound: Option<Bound>,
+    pub bound: Option<OpenSide>,
     /// Why it settles nothing; empty: it may.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub unsettled: String,
@@ -190,8 +190,8 @@ impl Answer {
     fn bind(&mut self, sides: [Option<bool>; 2]) {
         match (sides.contains(&Some(true)), sides.contains(&Some(false))) {
             (true, true) => self.unsettled = <&str>::from(Unclaimed::Bound).to_owned(),
-            (true, false) => self.bound = Some(Bound::AtLeast),
-            (false, true) => self.bound = Some(Bound::AtMost),
+            (true, false) => self.bound = Some(OpenSide::AtLeast),
+            (false, true) => self.bound = Some(OpenSide::AtMost),
             (false, false) => {}
         }
     }
@@ -248,7 +248,7 @@ impl Answer {
 
     /// The ends between which it lies, open where it is a bound.
     pub fn ends(&self) -> Option<(f64, f64)> {
-        Some(Bound::ends(self.bound, self.low?, self.high?))
+        Some(OpenSide::ends(self.bound, self.low?, self.high?))
     }
 }
 

@@ -1,4 +1,4 @@
-use crate::ratio::Bound;
+use crate::ratio::OpenSide;
 use prony_record::{Dimension, Measurand};
 use prony_stats::SpreadKind;
 use proptest::prelude::*;
@@ -53,7 +53,7 @@ fn a_claim_holds_where_the_whole_interval_does() {
 #[test]
 fn a_bound_is_open_at_one_end() {
     let mut at_least = answer(1.5, 1.6, SpreadKind::Interval);
-    at_least.bound = Some(Bound::AtLeast);
+    at_least.bound = Some(OpenSide::AtLeast);
     assert_eq!(outcome(Stated::Higher, &at_least).0, ClaimOutcome::Held);
     assert_eq!(
         outcome(Stated::Lower, &at_least).0,
@@ -61,7 +61,7 @@ fn a_bound_is_open_at_one_end() {
     );
     assert_eq!(outcome(ABOUT_TWO, &at_least).0, ClaimOutcome::Undecided);
     let mut at_most = answer(1.5, 1.6, SpreadKind::Interval);
-    at_most.bound = Some(Bound::AtMost);
+    at_most.bound = Some(OpenSide::AtMost);
     assert_eq!(outcome(Stated::Higher, &at_most).0, ClaimOutcome::Undecided);
     assert_eq!(outcome(ABOUT_TWO, &at_most).0, ClaimOutcome::Contradicted);
 }

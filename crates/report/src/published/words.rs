@@ -1,7 +1,7 @@
 //! Published claims as a section: a sentence that counts them, a table of those that the run could decide, one of absolute
 //! figures beside what is measured here, and one of the others.
 
-use crate::ratio::Bound;
+use crate::ratio::OpenSide;
 use prony_record::{CellMetric, Dimension, Stated};
 
 use super::figure::{Absence, Answer, AnswerSpread};
@@ -154,7 +154,7 @@ fn shown(path: &str, answer: Option<&Answer>) -> Entry {
         None => {}
     }
     let unit = unit(answer);
-    let bound = Bound::words(answer.bound);
+    let bound = OpenSide::words(answer.bound);
     let whose = whose(answer);
     let show = |value: f64| format!("{whose}: {bound}{}", unit.text(value));
     let mut entry = Entry::figure(path.to_owned(), answer.value, show);
