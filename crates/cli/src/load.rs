@@ -152,8 +152,9 @@ fn watched(
 
 /// That a file which is written at the end of a run can be: a run for whose figures there is no room is in vain.
 fn check_writable(file: &Path) -> anyhow::Result<()> {
-    let is_new = !file.exists();
-    if file == Path::new("-") || !is_new && !file.is_file() {
+    // What a symbolic link leads to, or a pipe, is seen when it is written.
+    let is_new = fs::symlink_metadata(file).is_err();
+    if file == Path::new("-") || !is_new && !file.is_file() && !file.is_dir() {
         return Ok(());
     }
     let opened = File::options().append(true).create(true).open(file);

@@ -78,7 +78,7 @@ pub fn entries(words: &LogWords, streams: &mut Streams<'_>) -> anyhow::Result<Ve
         );
     }
     let older = path.with_extension("sqlite");
-    if !path.exists() && older.is_file() {
+    if older.is_file() {
         writeln!(streams.err, "prony: {}", history::of_older(&older, &path))?;
     }
     let mut kept = Kept::open(&path, words.rebuild)?;

@@ -24,8 +24,8 @@ use crate::trace::RequestTimes;
 use crate::window::Window;
 use crate::worker::{Lane, SlotState, Worker};
 
-/// After a window a server to which there was no connection for so long is taken to be gone.
-const GONE: Nanos = Nanos::from_secs(1);
+/// After a window a server to which there was no connection for so long is taken to be gone: longer than the kernel waits before it tries a lost SYN again.
+const GONE: Nanos = Nanos::from_millis(1_500);
 /// How long requests may still be answered after the user has ended the run.
 const CUT_AFTER: Nanos = Nanos::from_secs(1);
 

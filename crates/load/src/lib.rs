@@ -111,7 +111,7 @@ pub use objective::Objective;
 pub use prony_record::{LoadReport, LoadSpec};
 pub use redirect::chain::LedRequest;
 pub use require::{Requirements, StopConditions, check_step_name};
-pub use run::{KEPT_MIN, LoadError, LoadResult, Observer, SourceOf, run, run_by, run_with};
+pub use run::{LoadError, LoadResult, Observer, SourceOf, run, run_by, run_with};
 pub use source::{Cycle, EncodedRequest, EndedRequest, Next, RequestSource, UserTurn};
 pub use thread_spec::ThreadSources;
 pub use trace::RequestTimes;

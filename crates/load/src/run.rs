@@ -43,7 +43,7 @@ const MANY_CONNECTIONS: usize = 4_000;
 /// An open schedule begins so much after the threads are told, so that none is late for its first arrival.
 const HEAD_START: Nanos = Nanos::from_millis(2);
 /// Completed to drawn: below this the rate is not kept.
-pub const KEPT_MIN: f64 = 0.99;
+const KEPT_MIN: f64 = 0.99;
 /// A generator whose threads were busy for this part of the window was at its limit.
 const BUSY: f64 = 0.95;
 /// A closed loop hides something where its longest latency is so many times the mean.
@@ -769,9 +769,7 @@ fn arrivals(spec: &LoadSpec, counts: &Counts, counted: &[Counted], busy: f64) ->
     // A loop that spins is always busy: then it is its slots that tell who was waited for.
     let is_generator = if spec.spin { had_idle } else { busy >= BUSY };
     all.generator_short = is_short && is_generator;
-    // A server that is gone is not one that has too much to do.
-    let is_gone = counts.connect_failed.refused > 0;
-    all.overloaded = is_short && !is_generator && !had_idle && !is_gone;
+    all.overloaded = is_short && !is_generator && !had_idle;
     Some(all)
 }
 

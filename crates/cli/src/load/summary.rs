@@ -6,7 +6,7 @@ mod steps;
 use std::fmt::Write as _;
 
 use prony_base::{Nanos, PerSecond, counted};
-use prony_load::{KEPT_MIN, LoadReport, LoadResult, LoadSpec, pace};
+use prony_load::{LoadReport, LoadResult, LoadSpec, pace};
 use prony_record::{LatencyNs, LatencyOrigin, NEVER, RequestOrder};
 
 /// The two lines before a run.
@@ -332,11 +332,12 @@ fn open_loop(text: &mut String, report: &LoadReport) -> std::fmt::Result {
             "  INVALID: this generator was at its limit: {completed:.2}/s of {drawn:.2}/s drawn. The server may do more: give \
              it\n  more threads (-t) or processors"
         )?;
-    } else if report.counts.connect_failed.refused > 0 && completed < drawn * KEPT_MIN {
+    } else if arrivals.overloaded && report.counts.connect_failed.refused > 0 {
         writeln!(
             text,
-            "  UNREACHABLE: the server refused connections ({}): {completed:.2}/s of {drawn:.2}/s drawn were completed",
-            report.counts.connect_failed.refused
+            "  OVERLOADED: the server refused {} and completed {completed:.2}/s of {drawn:.2}/s drawn: it was down, or \
+             has\n  too much to do",
+            counted(report.counts.connect_failed.refused, "connection")
         )?;
     } else if arrivals.overloaded {
         writeln!(

@@ -235,7 +235,7 @@ pub fn of_older(older: &Path, path: &Path) -> String {
     let (older, path) = (older.display(), path.display());
     format!(
         "{older} is of an older Prony. Only entries whose run directories are gone need it; this takes them over:\n  \
-         sqlite3 {older} \"{LINES_OF_OLDER}\" >> {path}"
+         sqlite3 {older} \"{LINES_OF_OLDER}\" >> {path} && rm {older}"
     )
 }
 

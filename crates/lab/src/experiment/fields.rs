@@ -337,7 +337,14 @@ impl<'a> Fields<'a> {
     /// The keys that are not described, with their values, in the order in which they are written.
     pub fn others(&self) -> impl Iterator<Item = (Spanned<&'a str>, &'a Value<'a>)> {
         let known = self.file.names_in(self.path);
-        let is_other = move |key: &str| !known.contains(&key) && !self.keys.older.contains_key(key);
+        // An older name is read where the newer one is not there.
+        let is_read = |key: &str| {
+            self.keys
+                .older
+                .get(key)
+                .is_some_and(|newer| self.by_name(newer).is_none())
+        };
+        let is_other = move |key: &str| !known.contains(&key) && !is_read(key);
         let all = self.table.into_iter().flat_map(in_order);
         all.filter(move |(key, _)| is_other(key.get_ref()))
     }

@@ -49,6 +49,9 @@ pub fn refuse(table: &Fields<'_>) {
     let message = "`find_max` is for a workload with a `request`, which Prony's own generator sends to a server";
     let help = "a program or a client (wrk, a download) takes no rate from Prony";
     table.refuse(&["find_max"], message, help);
+    let message = "`duration` in a workload is the length of a step of its `find_max`";
+    let help = "how long is measured stands in [run]";
+    table.refuse(&["duration"], message, help);
 }
 
 #[cfg(test)]

@@ -140,6 +140,9 @@ pub fn by_value<T: FromValue>(
     key: &'static str,
     values: &[String],
 ) -> BTreeMap<String, T> {
+    let Some(read) = table.get(key) else {
+        return BTreeMap::new();
+    };
     for (typed, _) in table.entries(key) {
         let value = *typed.get_ref();
         if !values.iter().any(|own| own == value) {
@@ -149,7 +152,7 @@ pub fn by_value<T: FromValue>(
             table.problems.advise(typed.span(), message, help);
         }
     }
-    table.value(key)
+    read
 }
 
 /// Texts without their places.

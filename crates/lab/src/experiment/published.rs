@@ -155,6 +155,14 @@ pub fn read(table: &Fields<'_>) -> Option<Published> {
 /// `figure`.
 fn stated(table: &Fields<'_>) -> Option<Stated> {
     let kind: String = table.get("is")?;
+    let others: &[&str] = match kind.as_str() {
+        "higher" | "lower" => &["value", "within", "unit", "from", "to"],
+        "ratio" => &["unit", "from", "to"],
+        "absolute" => &["within", "from", "to"],
+        _ => &["value", "within"],
+    };
+    let message = format!("`{{key}}` is no key of a figure that is {kind}");
+    table.refuse(others, &message, "");
     match kind.as_str() {
         "higher" => Some(Stated::Higher),
         "lower" => Some(Stated::Lower),

@@ -299,10 +299,9 @@ pub fn usual_order(said: Option<RequestOrder>, is_weighted: bool, count: usize) 
 }
 
 fn credential(table: &Fields<'_>, key: &'static str) -> String {
-    let text: String = table.value(key);
-    if !table.has(key) {
-        return text;
-    }
+    let Some(text) = table.get::<String>(key) else {
+        return String::new();
+    };
     if text.contains(char::is_control) || text.is_empty() || text.len() > CREDENTIAL_BYTES_MAX {
         let message = format!("`{key}` is one line of 1 to {CREDENTIAL_BYTES_MAX} bytes");
         table.note(key, message, "");

@@ -310,12 +310,14 @@ fn language_of(top: &Fields<'_>) -> String {
 }
 
 fn name_of(top: &Fields<'_>, key: &'static str) -> String {
-    let name: String = top.value(key);
+    let Some(name) = top.get::<String>(key) else {
+        return String::new();
+    };
     let problem = match name.contains('/') {
         true => Some("it becomes part of file names, and holds a `/`".to_owned()),
         false => words::name_problem(&name),
     };
-    if let Some(problem) = problem.filter(|_| top.has(key)) {
+    if let Some(problem) = problem {
         top.note(key, problem, "");
     }
     name
