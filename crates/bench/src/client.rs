@@ -42,10 +42,10 @@ const PAUSE: Nanos = Nanos::from_millis(10);
 /// Failures that a thread puts in words.
 const WORDS_MAX: usize = 4;
 
-/// What is to be asked.
+/// The requests to send.
 #[derive(Clone, Debug)]
 pub struct ClientOrder {
-    /// What each request gets.
+    /// The URL of each request.
     pub url: String,
     /// How long requests are sent and answers counted.
     pub length: Nanos,
@@ -123,7 +123,7 @@ pub enum ClientBenchError {
     Thread(#[from] BenchError),
 }
 
-/// What one thread counted.
+/// The counts of one thread.
 #[derive(Clone, Debug, Default)]
 struct Counted {
     answered: u64,
@@ -138,7 +138,7 @@ struct Counted {
     words: Vec<String>,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Debug, Default)]
 pub struct ClientDone {
     /// The measurement.

@@ -15,7 +15,7 @@ pub fn run(order: &Order) -> Result<Done, BenchError> {
     at_once(order, "coroutines", resumes)
 }
 
-/// What the two coroutines of a round have in common.
+/// The state that the two coroutines of a round share.
 #[derive(Default)]
 struct Rounds {
     event: AutoEvent,
@@ -27,7 +27,7 @@ impl Rounds {
         self.sum.set(self.sum.get().wrapping_add(number));
     }
 
-    /// What the second coroutine of a round does.
+    /// The work of the second coroutine of a round.
     fn resume(&self, round: u64) {
         self.add(round);
         self.event.set();
@@ -81,12 +81,12 @@ async fn through_events(handle: &Handle, count: u64) -> Result<u64, TaskError> {
 /// Each round spawns the second coroutine as a task of the loop.
 async fn through_tasks(handle: &Handle, count: u64) -> Result<u64, TaskError> {
     let coroutines = Coroutines::new(handle);
-    let own = coroutines.clone();
+    let spawner = coroutines.clone();
     let first = coroutines.spawn(async move {
         let shared = Rc::new(Rounds::default());
         for round in 0..count {
             let theirs = shared.clone();
-            own.spawn(async move { theirs.resume(round) }).detach();
+            spawner.spawn(async move { theirs.resume(round) }).detach();
             shared.event.wait().await;
             shared.add(1);
         }

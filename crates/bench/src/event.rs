@@ -15,16 +15,16 @@ use crate::{BenchError, Done, Handling, Order, Payload, Work};
 /// What is pushed: the number and the originator are what the queue gives every event.
 struct Loaded<P>(P);
 
-/// What an event carries beside what the queue gives it.
+/// The payload of an event, beside what the queue gives it.
 trait Load: Copy + 'static {
-    /// That of the event with this number.
-    fn of(id: u64) -> Self;
+    /// The payload of the event with this number.
+    fn from_id(id: u64) -> Self;
     /// The sum of its words.
     fn sum(self) -> u64;
 }
 
 impl Load for () {
-    fn of(_: u64) -> Self {}
+    fn from_id(_: u64) -> Self {}
 
     fn sum(self) -> u64 {
         0
@@ -32,7 +32,7 @@ impl Load for () {
 }
 
 impl Load for [u64; 4] {
-    fn of(id: u64) -> Self {
+    fn from_id(id: u64) -> Self {
         [id, id + 1, id + 2, id + 3]
     }
 
@@ -41,7 +41,7 @@ impl Load for [u64; 4] {
     }
 }
 
-/// What the handler adds up.
+/// The sums of the handler.
 #[derive(Default)]
 struct Seen {
     number: Cell<u64>,
@@ -79,7 +79,7 @@ async fn pushed_then_dispatched<P: Load>(events: &Events, order: &Order) {
     for index in 0..order.count {
         let priority = Priority(PRIORITY + index % priorities);
         // There is room for all of them; what were refused would be missed in the end.
-        let _ = emitter.push_at(priority, Loaded(P::of(index + 1)));
+        let _ = emitter.push_at(priority, Loaded(P::from_id(index + 1)));
     }
     events.drain().await;
 }

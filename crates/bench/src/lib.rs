@@ -95,7 +95,7 @@ impl Work {
         }
     }
 
-    /// What it is, for a list.
+    /// A summary for a list.
     pub fn summary(self) -> &'static str {
         match self {
             Work::Coroutine => {
@@ -116,7 +116,7 @@ impl Work {
         }
     }
 
-    /// How often it is done on each thread where nothing is said.
+    /// How often it is done on each thread by default.
     pub fn count(self) -> u64 {
         match self {
             Work::Coroutine | Work::Event | Work::Serializer => 5_000_000,
@@ -149,14 +149,14 @@ impl FromStr for Work {
 /// How a service comes by what it requires.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Injection {
-    /// It registers what it requires, and is told when that comes and goes.
+    /// It registers what it requires, and is notified when that comes and goes.
     #[default]
     Explicit,
     /// It is made with what it requires.
     Constructor,
 }
 
-/// What sees the events of [`Work::Event`].
+/// The receiver of the events of [`Work::Event`].
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Handling {
     /// A coroutine is made of each event.
@@ -168,7 +168,7 @@ pub enum Handling {
     None,
 }
 
-/// What an event of [`Work::Event`] carries.
+/// The payload of an event of [`Work::Event`].
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Payload {
     /// Only what the queue gives it: number, originator and priority.
@@ -178,7 +178,7 @@ pub enum Payload {
     Words,
 }
 
-/// By which way the second coroutine of [`Work::Coroutine`] comes to run.
+/// How the second coroutine of [`Work::Coroutine`] comes to run.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Through {
     /// An event is pushed, whose handler it is.
@@ -188,7 +188,7 @@ pub enum Through {
     Tasks,
 }
 
-/// What is to be done.
+/// A work and its size.
 #[derive(Clone, Debug)]
 pub struct Order {
     /// How often, on each thread.
@@ -237,12 +237,12 @@ impl Default for Order {
     }
 }
 
-/// What came of it.
+/// The result of a work.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Done {
     /// The measurement.
     pub line: ProgramLine,
-    /// What a reader must know beside it: what the system refused.
+    /// Notes for the reader: what the system refused.
     pub notes: Vec<String>,
 }
 
@@ -263,7 +263,7 @@ pub enum BenchError {
     Wrong {
         /// Which.
         work: Work,
-        /// What was wrong.
+        /// The error.
         wrong: String,
     },
     /// An order that cannot be followed.

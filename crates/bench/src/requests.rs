@@ -34,20 +34,20 @@ fn wrong(wrong: impl ToString) -> BenchError {
 /// Serves and asks; both sides' counts must be what was ordered.
 fn exchanged(order: &Order) -> Result<ThreadResult, BenchError> {
     let (stop, stopped) = mailbox::<()>(1);
-    let (tell, told) = mpsc::channel();
+    let (tell, announcements) = mpsc::channel();
     let config = order.config();
     let serving = thread::Builder::new()
         .name("ping".to_owned())
         .spawn(move || serve(&config, stopped, &tell))
         .map_err(BenchError::Thread)?;
-    let asked = match told.recv() {
+    let outcome = match announcements.recv() {
         Ok((address, counters)) => ask(order, address).map(|completed| (completed, counters)),
         // Why, the thread itself says.
         Err(_) => Err(wrong("the service did not start")),
     };
     drop(stop);
     serving.join().map_err(|_| BenchError::Panicked)??;
-    let (completed, counters) = asked?;
+    let (completed, counters) = outcome?;
     let answered = counters.totals().answered;
     if (completed, answered) != (order.count, order.count) {
         let count = order.count;
@@ -61,12 +61,12 @@ fn exchanged(order: &Order) -> Result<ThreadResult, BenchError> {
     })
 }
 
-type Told = (SocketAddr, Arc<Counters>);
+type Announcement = (SocketAddr, Arc<Counters>);
 
 fn serve(
     config: &Config,
     mut stopped: Receiver<()>,
-    tell: &mpsc::Sender<Told>,
+    tell: &mpsc::Sender<Announcement>,
 ) -> Result<(), BenchError> {
     let served = prony_engine::run(config, |handle| async move {
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -77,7 +77,7 @@ fn serve(
         let stop = async {
             stopped.recv().await;
         };
-        // Who asked has gone only after an error of its own.
+        // The receiver goes away only after an error of its own.
         let started = |counters| drop(tell.send((address, counters)));
         let source = Source::Listener(listener);
         let mut settings = Fixed::default();

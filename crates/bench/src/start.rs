@@ -60,7 +60,7 @@ impl Service for Named {
     }
 }
 
-/// What stands at the root: the factory of loggers, and one more service beside it.
+/// The root: the factory of loggers, and one more service beside it.
 struct Root {
     counts: Rc<Counts>,
 }

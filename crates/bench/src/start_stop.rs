@@ -77,7 +77,7 @@ impl Manager {
     }
 }
 
-/// What A was given. It has all of it, or does not run.
+/// The dependencies of A. It has all of them, or does not run.
 #[derive(Default)]
 struct Given {
     b: Option<Rc<B>>,

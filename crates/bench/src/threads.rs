@@ -8,7 +8,7 @@ use prony_record::ProgramLine;
 
 use crate::{BenchError, Done, Order};
 
-/// What one thread did.
+/// The result of one thread.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadResult {
     /// Bytes that it worked through.

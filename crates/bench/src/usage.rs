@@ -22,7 +22,7 @@ pub struct Usage {
 impl Usage {
     /// Of the whole process so far, threads that have ended included.
     pub fn of_this_process() -> Usage {
-        let usage = Usage::of(UsageWho::RUSAGE_SELF);
+        let usage = Usage::read(UsageWho::RUSAGE_SELF);
         Usage {
             peak_bytes: peak_bytes().unwrap_or(usage.peak_bytes),
             ..usage
@@ -31,10 +31,10 @@ impl Usage {
 
     /// Of the calling thread so far.
     pub fn of_this_thread() -> Usage {
-        Usage::of(UsageWho::RUSAGE_THREAD)
+        Usage::read(UsageWho::RUSAGE_THREAD)
     }
 
-    fn of(who: UsageWho) -> Usage {
+    fn read(who: UsageWho) -> Usage {
         // It cannot fail with these arguments.
         let Ok(usage) = getrusage(who) else {
             return Usage::default();
@@ -48,7 +48,7 @@ impl Usage {
         }
     }
 
-    /// What was used since `earlier`, without what `others` used; the peak stays.
+    /// The usage since `earlier`, without what `others` used; the peak stays.
     pub fn since(self, earlier: Usage, others: Usage) -> Usage {
         let rise = |now: u64, then: u64, other: u64| now.saturating_sub(then).saturating_sub(other);
         Usage {

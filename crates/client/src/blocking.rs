@@ -61,12 +61,12 @@ impl fmt::Debug for Client {
 impl Drop for Inner {
     fn drop(&mut self) {
         drop(self.jobs.take());
-        let own = thread::current().id();
+        let this_thread = thread::current().id();
         // A callback on the loop's thread may hold the last clone; a thread cannot join itself.
         if let Some(thread) = self.thread.take()
-            && thread.thread().id() != own
+            && thread.thread().id() != this_thread
         {
-            // A panic on the loop was told to who waited for its answers.
+            // A panic on the loop was reported to those who waited for its answers.
             let _ = thread.join();
         }
     }
@@ -105,11 +105,11 @@ impl Client {
         let (tell, hear) = mpsc::channel();
         let work = move || {
             start();
-            let told = tell.clone();
+            let report = tell.clone();
             let ran = run(&config, async move |handle| {
                 let client = super::Client::new(&handle, settings);
                 // The calling thread waits for this.
-                let _ = told.send(Ok(()));
+                let _ = report.send(Ok(()));
                 work_off(job, &client).await;
             });
             if let Err(error) = ran {
@@ -160,7 +160,7 @@ impl Client {
         }
     }
 
-    /// What it has come to so far.
+    /// The counts so far.
     ///
     /// # Errors
     /// [`Kind::LoopGone`].
@@ -170,7 +170,7 @@ impl Client {
             // The caller may be gone.
             let _ = tell.send(client.counts());
         }))?;
-        hear.recv().map_err(|_gone| gone())
+        hear.recv().map_err(|_gone| loop_gone())
     }
 
     /// A copy of the cookies that it has now, to look at or to
@@ -184,7 +184,7 @@ impl Client {
             // The caller may be gone.
             let _ = tell.send(client.cookies());
         }))?;
-        hear.recv().map_err(|_gone| gone())
+        hear.recv().map_err(|_gone| loop_gone())
     }
 
     fn hand_over(&self, job: Job) -> Result<(), Error> {
@@ -193,12 +193,12 @@ impl Client {
             Some(Err(prony_engine::SendError::Full(_))) => {
                 Err(Error::new(RequestPhase::Queue, Kind::QueueFull(JOBS_MAX)))
             }
-            Some(Err(prony_engine::SendError::Closed(_))) | None => Err(gone()),
+            Some(Err(prony_engine::SendError::Closed(_))) | None => Err(loop_gone()),
         }
     }
 }
 
-fn gone() -> Error {
+fn loop_gone() -> Error {
     Error::new(RequestPhase::Request, Kind::LoopGone)
 }
 
@@ -244,7 +244,7 @@ impl RequestBuilder {
         self.with(move |request| request.body(body))
     }
 
-    /// Sets the body to pieces, which are asked for on the loop's thread and may wait only
+    /// Sets the body to pieces, which are requested on the loop's thread and may wait only
     /// as tasks do. `length` in bytes where it is known.
     pub fn body_stream(self, pieces: impl Pieces + Send + 'static, length: Option<u64>) -> Self {
         self.with(move |request| request.body_stream(pieces, length))
@@ -311,8 +311,8 @@ impl RequestBuilder {
     }
 }
 
-/// What the loop's thread says of one request.
-enum Said {
+/// What the loop's thread reports of one request.
+enum BlockingEvent {
     Head(Box<Head>),
     /// Bytes of the body.
     Piece(Vec<u8>),
@@ -331,7 +331,7 @@ struct Head {
 
 /// One request on the loop, for a thread that waits elsewhere: the head when it comes,
 /// pieces as they are wanted. Ends when the caller is gone.
-async fn serve(request: Async, tell: mpsc::Sender<Said>, mut wanted: Receiver<()>) {
+async fn serve(request: Async, tell: mpsc::Sender<BlockingEvent>, mut wanted: Receiver<()>) {
     let answer = {
         let mut sending = pin!(request.send());
         let mut left = pin!(wanted.recv());
@@ -345,7 +345,7 @@ async fn serve(request: Async, tell: mpsc::Sender<Said>, mut wanted: Receiver<()
     let mut response = match answer {
         None => return,
         Some(Err(error)) => {
-            let _ = tell.send(Said::Failed(error));
+            let _ = tell.send(BlockingEvent::Failed(error));
             return;
         }
         Some(Ok(response)) => response,
@@ -358,41 +358,41 @@ async fn serve(request: Async, tell: mpsc::Sender<Said>, mut wanted: Receiver<()
         peer: response.remote_addr(),
         timing: response.timing(),
     };
-    let _ = tell.send(Said::Head(Box::new(head)));
+    let _ = tell.send(BlockingEvent::Head(Box::new(head)));
     while wanted.recv().await.is_some() {
-        let said = next_piece(&mut response).await;
-        let is_last = !matches!(said, Said::Piece(_));
+        let event = next_piece(&mut response).await;
+        let is_last = !matches!(event, BlockingEvent::Piece(_));
         // Who does not listen any more wants nothing any more.
-        let _ = tell.send(said);
+        let _ = tell.send(event);
         if is_last {
             return;
         }
     }
 }
 
-/// What is there of the body, but at least one piece.
-async fn next_piece(response: &mut super::Response) -> Said {
+/// The available bytes of the body; it waits for at least one piece.
+async fn next_piece(response: &mut super::Response) -> BlockingEvent {
     let mut piece = match response.chunk().await {
         Ok(Some(bytes)) => bytes.to_vec(),
-        Ok(None) => return Said::End(response.timing(), response.trailers.take()),
-        Err(error) => return Said::Failed(error),
+        Ok(None) => return BlockingEvent::End(response.timing(), response.trailers.take()),
+        Err(error) => return BlockingEvent::Failed(error),
     };
     let mut cx = Context::from_waker(Waker::noop());
     while piece.len() < PIECE_BYTES {
         let next = pin!(response.chunk()).poll(&mut cx);
         match next {
             Poll::Ready(Ok(Some(bytes))) => piece.extend_from_slice(bytes),
-            // The end, an error, or a wait: told when the next piece is wanted.
+            // The end, an error, or a wait: reported when the next piece is wanted.
             _ => break,
         }
     }
-    Said::Piece(piece)
+    BlockingEvent::Piece(piece)
 }
 
 /// A request under way. Dropping it cancels the request.
 pub struct Started {
     client: Client,
-    hear: mpsc::Receiver<Said>,
+    hear: mpsc::Receiver<BlockingEvent>,
     want: Sender<()>,
 }
 
@@ -409,7 +409,7 @@ impl Started {
     /// As of [`RequestBuilder::send`].
     pub fn wait(self) -> Result<Response, Error> {
         match self.hear.recv() {
-            Ok(Said::Head(head)) => Ok(Response {
+            Ok(BlockingEvent::Head(head)) => Ok(Response {
                 head,
                 hear: self.hear,
                 want: self.want,
@@ -419,8 +419,8 @@ impl Started {
                 rest_from: 0,
                 client: self.client,
             }),
-            Ok(Said::Failed(error)) => Err(error),
-            Ok(_) | Err(_) => Err(gone()),
+            Ok(BlockingEvent::Failed(error)) => Err(error),
+            Ok(_) | Err(_) => Err(loop_gone()),
         }
     }
 }
@@ -430,11 +430,11 @@ impl Started {
 /// before its end, the request is cancelled.
 pub struct Response {
     head: Box<Head>,
-    hear: mpsc::Receiver<Said>,
+    hear: mpsc::Receiver<BlockingEvent>,
     want: Sender<()>,
     trailers: Option<Box<OwnedHeaders>>,
     is_over: bool,
-    /// What [`io::Read`] has not given yet, from `rest_from` on.
+    /// The bytes that [`io::Read`] has not returned yet, from `rest_from` on.
     rest: Vec<u8>,
     rest_from: usize,
     client: Client,
@@ -501,17 +501,17 @@ impl Response {
         }
         // Full or closed: the answer to the last one says why.
         let _ = self.want.send(());
-        let said = self.hear.recv();
-        self.is_over = !matches!(said, Ok(Said::Piece(_)));
-        match said {
-            Ok(Said::Piece(piece)) => Ok(Some(piece)),
-            Ok(Said::End(timing, trailers)) => {
+        let event = self.hear.recv();
+        self.is_over = !matches!(event, Ok(BlockingEvent::Piece(_)));
+        match event {
+            Ok(BlockingEvent::Piece(piece)) => Ok(Some(piece)),
+            Ok(BlockingEvent::End(timing, trailers)) => {
                 self.head.timing = timing;
                 self.trailers = trailers;
                 Ok(None)
             }
-            Ok(Said::Failed(error)) => Err(error),
-            Ok(Said::Head(_)) | Err(_) => Err(gone()),
+            Ok(BlockingEvent::Failed(error)) => Err(error),
+            Ok(BlockingEvent::Head(_)) | Err(_) => Err(loop_gone()),
         }
     }
 

@@ -105,7 +105,7 @@ async fn establish(
 ) -> Result<(Transport, SocketAddr), Error> {
     let (handle, settings) = (client.handle(), client.settings());
     let now = || Some(handle.now().since(span.started));
-    let (origin, proxy) = (&host.origin, settings.proxies.of(&host.origin));
+    let (origin, proxy) = (&host.origin, settings.proxies.for_origin(&host.origin));
     let first = proxy.map_or(origin, |proxy| proxy.origin());
     let resolved = client.resolver().resolve(&first.host, first.port).await;
     let addresses =

@@ -25,17 +25,17 @@ pub(super) async fn send(
     let mut counted = Counted::start(client);
     let started = client.handle().now();
     let options = request.options.as_deref();
-    let whole = options.and_then(|options| options.timeout);
-    let whole = whole.unwrap_or(client.settings().timeout);
-    let due = started + whole;
+    let total = options.and_then(|options| options.timeout);
+    let total = total.unwrap_or(client.settings().timeout);
+    let due = started + total;
     let span = Span {
         started,
         due,
-        whole,
+        total,
     };
     let answered = policy::send(client, request, span).await;
     let answered = answered.and_then(|answered| {
-        let decoding = Decoding::of(client, request, &answered)?;
+        let decoding = Decoding::new(client, request, &answered)?;
         Ok((answered, decoding))
     });
     match answered {

@@ -1,5 +1,5 @@
 //! Why a request got no answer: what the client was at, with which address, and
-//! what the system or the other side said. Not for: statuses, which are answers.
+//! what the system or the other side reported. Not for: statuses, which are answers.
 
 use std::fmt;
 use std::io;
@@ -18,10 +18,10 @@ use super::tls::TlsError;
 const ENFILE: i32 = 23;
 const EMFILE: i32 = 24;
 
-/// What the client was at when a request failed.
+/// The phase in which a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RequestPhase {
-    /// Looking at what was asked for, before anything was sent.
+    /// Checking the request, before anything was sent.
     Request,
     /// Waiting for one of the connections that [`Settings`](super::Settings) allow.
     Queue,
@@ -110,7 +110,7 @@ impl TimeLimit {
         }
     }
 
-    /// What did not happen in its time.
+    /// The event that was not in time.
     const fn missed(self) -> &'static str {
         match self {
             TimeLimit::Connect => "no connection",
@@ -121,11 +121,11 @@ impl TimeLimit {
     }
 }
 
-/// What went wrong, by name.
+/// The kinds of errors.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Kind {
-    /// What was given is no URL that can be fetched.
+    /// The given text is not a URL that can be fetched.
     #[error("{0}")]
     BadUrl(String),
     /// The request cannot be sent so.
@@ -148,7 +148,7 @@ pub enum Kind {
     /// The thread that a blocking client runs its loop on is gone.
     #[error("the client's thread is gone")]
     LoopGone,
-    /// The name was not found, or could not be asked for.
+    /// The name was not found, or could not be looked up.
     #[error("{0}")]
     Resolve(#[source] ResolveError),
     /// The connection was refused: no socket listens at that address.
@@ -273,7 +273,7 @@ impl Kind {
         }
     }
 
-    /// What the caller can do about it, if anything.
+    /// Advice for the caller, if there is any.
     pub const fn advice(&self) -> Option<&'static str> {
         Some(match self {
             Kind::Refused(_) => "is the server running, and on this port?",
@@ -293,16 +293,16 @@ impl Kind {
 }
 
 fn each(failures: &[(SocketAddr, io::Error)]) -> String {
-    let told: Vec<_> = failures
+    let texts: Vec<_> = failures
         .iter()
         .map(|(address, error)| format!("{address}: {error}"))
         .collect();
-    told.join("; ")
+    texts.join("; ")
 }
 
 /// Why a request got no answer.
 ///
-/// It says what the client was at, which URL, which address, and what the system said:
+/// It says what the client was at, which URL, which address, and the error of the system:
 ///
 /// ```
 /// use prony_client::{Error, Kind, RequestPhase};
@@ -352,7 +352,7 @@ impl Error {
         std::mem::replace(self, Error::new(RequestPhase::Request, Kind::LoopGone))
     }
 
-    /// The same, with the URL that was asked for, where none is known yet.
+    /// The same, with the requested URL, where none is known yet.
     #[must_use]
     pub fn url(mut self, url: &str) -> Error {
         if self.0.url.is_empty() {
@@ -368,17 +368,17 @@ impl Error {
         self
     }
 
-    /// What the client was at.
+    /// The phase in which the request failed.
     pub fn phase(&self) -> RequestPhase {
         self.0.phase
     }
 
-    /// What went wrong.
+    /// The kind of the error.
     pub fn kind(&self) -> &Kind {
         &self.0.kind
     }
 
-    /// The URL that was asked for, after redirects the last one.
+    /// The requested URL, after redirects the last one.
     pub fn requested_url(&self) -> &str {
         &self.0.url
     }
@@ -388,7 +388,7 @@ impl Error {
         self.0.address
     }
 
-    /// What went wrong, without the rest.
+    /// The kind of the error, without the rest.
     pub(super) fn into_kind(self) -> Kind {
         self.0.kind
     }

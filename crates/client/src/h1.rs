@@ -301,8 +301,8 @@ impl Connection {
     /// The bytes of a [`Next::Data`].
     #[inline]
     pub fn data(&self, place: Range<usize>) -> &[u8] {
-        let whole = self.chunk.as_deref().unwrap_or_default();
-        whole.get(place).unwrap_or_default()
+        let chunk = self.chunk.as_deref().unwrap_or_default();
+        chunk.get(place).unwrap_or_default()
     }
 
     /// The trailers, if there were any.
@@ -313,7 +313,7 @@ impl Connection {
     /// Reads the response's head, its lines into `headers`. Skips interim responses.
     ///
     /// # Errors
-    /// What ended the exchange; the connection is then of no more use.
+    /// The error that ended the exchange; the connection cannot be used any more.
     #[inline]
     pub fn poll_head(
         &mut self,
@@ -383,7 +383,7 @@ impl Connection {
     pub async fn skip_response(&mut self, method: Method, bytes_max: u64, now: Instant) -> bool {
         let due = now + DRAIN_TIME;
         let timeouts = Timeouts {
-            whole: DRAIN_TIME,
+            total: DRAIN_TIME,
             due,
             ..Timeouts::NEVER
         };
@@ -396,10 +396,10 @@ impl Connection {
     }
 
     fn is_reusable(&self, keep_alive: bool) -> bool {
-        let whole = self.chunk.as_deref().unwrap_or_default();
+        let chunk = self.chunk.as_deref().unwrap_or_default();
         keep_alive
             // Bytes that follow belong to a pipelined request's response, or to none.
-            && (self.used == whole.len() || self.pipelined > 0)
+            && (self.used == chunk.len() || self.pipelined > 0)
             && matches!(self.sending, Sending::Done)
             && self.unsent.is_none()
     }
@@ -465,9 +465,9 @@ impl Connection {
                 }
                 Some(ResponseEvent::End(end)) => {
                     if !end.trailers.is_empty() {
-                        let mut kept = Box::<OwnedHeaders>::default();
-                        kept.copy_from(&end.trailers);
-                        self.trailers = Some(kept);
+                        let mut trailers = Box::<OwnedHeaders>::default();
+                        trailers.copy_from(&end.trailers);
+                        self.trailers = Some(trailers);
                     }
                     Some(Event::End(end.keep_alive))
                 }
@@ -629,7 +629,7 @@ impl Connection {
         };
         let step = self.moved + length;
         match timeouts.due < step {
-            true => (timeouts.due, TimeLimit::Whole, timeouts.whole),
+            true => (timeouts.due, TimeLimit::Whole, timeouts.total),
             false => (step, limit, length),
         }
     }

@@ -85,19 +85,19 @@ impl Form {
     /// shorter until then; what is added to it meanwhile is not sent.
     ///
     /// # Errors
-    /// What the system says; a folder.
+    /// An error of the system; the path is a folder.
     pub fn file(self, name: &str, path: impl Into<PathBuf>) -> io::Result<Form> {
         let path = path.into();
         let metadata = fs::metadata(&path)?;
         if metadata.is_dir() {
             return Err(io::ErrorKind::IsADirectory.into());
         }
-        let own = path
+        let file_name = path
             .file_name()
-            .map(|own| own.to_string_lossy().into_owned());
+            .map(|file_name| file_name.to_string_lossy().into_owned());
         let length = metadata.is_file().then_some(metadata.len());
         let content = Content::File { path, length };
-        Ok(self.with(name, own.as_deref(), Some(ANY_BYTES), content))
+        Ok(self.with(name, file_name.as_deref(), Some(ANY_BYTES), content))
     }
 
     /// Gives the part that was added last another file name.
@@ -321,11 +321,11 @@ impl FormBody {
 }
 
 fn shrunk(path: &Path, sent: u64, length: u64) -> io::Error {
-    let said = format!(
+    let message = format!(
         "{} became shorter while it was sent: {sent} bytes, it had {length}",
         path.display()
     );
-    io::Error::new(io::ErrorKind::UnexpectedEof, said)
+    io::Error::new(io::ErrorKind::UnexpectedEof, message)
 }
 
 impl Pieces for FormBody {

@@ -20,7 +20,7 @@ impl Origin {
     ///
     /// # Errors
     /// [`Kind::BadUrl`] for another scheme than http and https, and without a host.
-    pub fn of(url: &Url) -> Result<Origin, Error> {
+    pub fn from_url(url: &Url) -> Result<Origin, Error> {
         let bad = |text: &str| {
             Error::new(RequestPhase::Request, Kind::BadUrl(text.to_owned())).url(url.as_str())
         };
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     fn origin(text: &str) -> Result<Origin, Error> {
-        Origin::of(&Url::parse(text).expect("a URL"))
+        Origin::from_url(&Url::parse(text).expect("a URL"))
     }
 
     #[test]

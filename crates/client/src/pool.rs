@@ -185,7 +185,7 @@ impl<C, M> Drop for Pipelined<C, M> {
     }
 }
 
-/// What a request is given to go on with.
+/// What the pool gives to a request: a connection, or the right to make one.
 pub(super) enum Granted<C, M> {
     /// A connection that was used before; with when the request was pipelined on it, where it
     /// was.

@@ -40,7 +40,7 @@ impl Default for RedirectPolicy {
     }
 }
 
-/// What can be done with the request's body a second time.
+/// Whether the request's body can be sent a second time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Again {
     /// There is none, or it is kept or can be read anew.
@@ -60,7 +60,7 @@ pub struct Answer<'a> {
     pub method: Method,
     /// Whether that request's body can be sent again.
     pub body: Again,
-    /// A number that changes whenever the client's cookies do: the same address asked with
+    /// A number that changes whenever the client's cookies do: the same address requested with
     /// other cookies is no loop, and log-in pages do just this. Zero without cookies.
     pub cookies: u64,
 }
@@ -68,9 +68,9 @@ pub struct Answer<'a> {
 /// The next request of a chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hop {
-    /// Where to, with a fragment that was carried along.
+    /// The target, with a fragment that was carried along.
     pub url: Url,
-    /// By which method.
+    /// The method of the next request.
     pub method: Method,
     /// Whether the body goes along.
     pub keeps_body: bool,
@@ -125,7 +125,7 @@ impl Visit {
 }
 
 impl Chain {
-    /// A chain that begins at `url`, asked by `method`; `cookies` as of [`Answer::cookies`].
+    /// A chain that begins at `url`, requested by `method`; `cookies` as of [`Answer::cookies`].
     pub fn new(url: &Url, method: Method, cookies: u64) -> Chain {
         Chain {
             visited: vec![Visit::new(url, method, cookies)],
@@ -231,7 +231,7 @@ fn target(at: &Url, answer: &Answer<'_>) -> Result<Url, RedirectError> {
     let text = text_of(bytes);
     let mut url = at.join(&text).map_err(|error| RedirectError::BadLocation {
         location: text.chars().take(200).collect(),
-        said: error.to_string(),
+        reason: error.to_string(),
     })?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(RedirectError::NotHttp {
@@ -303,23 +303,23 @@ pub enum RedirectError {
         bytes: usize,
     },
     /// Its Location is no URL.
-    #[error("the Location `{location}` is no URL: {said}")]
+    #[error("the Location `{location}` is no URL: {reason}")]
     BadLocation {
         /// The first 200 characters of it.
         location: String,
-        /// What is wrong with it.
-        said: String,
+        /// Why it is not a URL.
+        reason: String,
     },
     /// It leads away from HTTP.
     #[error("redirected to a URL of the scheme {scheme}; only http and https are followed")]
     NotHttp {
-        /// Where to.
+        /// The scheme of the target.
         scheme: String,
     },
     /// It leads to another host, and the policy stays on the first.
     #[error("redirected to another host, {to}, which the policy does not follow: {chain}")]
     OtherHost {
-        /// Where to.
+        /// The target.
         to: String,
         /// All addresses so far, in order.
         chain: String,
@@ -332,7 +332,7 @@ pub enum RedirectError {
     BodyGone {
         /// Status code of the answer.
         status: u16,
-        /// Where to.
+        /// The target.
         to: String,
     },
 }

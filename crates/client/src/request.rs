@@ -75,9 +75,9 @@ impl ClientRequest {
 
     /// The same, followed by those that the client adds.
     pub(super) fn all_headers(&self) -> impl Iterator<Item = Header<'_>> {
-        let own = self.own_headers.iter();
+        let own_headers = self.own_headers.iter();
         self.headers()
-            .chain(own.map(|(name, value)| Header::new(name, value.as_bytes())))
+            .chain(own_headers.map(|(name, value)| Header::new(name, value.as_bytes())))
     }
 
     /// A copy of the request; None where its body can be read only once.
@@ -110,8 +110,8 @@ impl ClientRequest {
         settings: &'a Settings,
     ) -> Option<&'a DecodeSettings> {
         let options = self.options.as_ref();
-        let own = options.and_then(|options| options.decode.as_ref());
-        let decode = own.unwrap_or(&settings.decode);
+        let decode = options.and_then(|options| options.decode.as_ref());
+        let decode = decode.unwrap_or(&settings.decode);
         let is_requested =
             !decode.codings.is_empty() && !self.has("accept-encoding") && !self.has("range");
         is_requested.then_some(decode)

@@ -97,7 +97,7 @@ impl Decoding {
     /// # Errors
     /// [`RequestPhase::Decode`]: an unknown coding.
     #[inline]
-    pub fn of(
+    pub fn new(
         client: &ClientState,
         request: &ClientRequest,
         answered: &Answered,

@@ -14,7 +14,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use prony_base::{Nanos, Random};
 use prony_wire::Method;
 
-/// What is tried again, how often and how fast.
+/// Which requests are tried again, how often and how fast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
     /// Further attempts after the first; 0 is the default.
@@ -55,7 +55,7 @@ impl Default for RetryPolicy {
     }
 }
 
-/// What was tried so far.
+/// The attempts so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempt {
     /// Method of the request.
@@ -88,17 +88,17 @@ pub enum AttemptOutcome<'a> {
     Final,
 }
 
-/// What to do.
+/// The next step after an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Make the request again after so long.
     RetryAfter(Nanos),
-    /// What there is, answer or error, is the result.
+    /// The last answer or error is the result.
     GiveUp,
 }
 
 impl RetryPolicy {
-    /// What to do after `outcome`. `unix_seconds` is the time of day, for a Retry-After that
+    /// The next step after `outcome`. `unix_seconds` is the time of day, for a Retry-After that
     /// is a date.
     pub fn decide(
         &self,

@@ -30,7 +30,7 @@ use super::timing::{self, Timing};
 /// How often a request is sent again after an idle connection failed under it.
 const STALE_RETRIES_MAX: u32 = 2;
 
-/// What carries a request.
+/// The connection that carries a request.
 enum Carrier {
     /// A connection for it alone, until its response's end. With when its head was sent,
     /// where it was pipelined.
@@ -43,7 +43,7 @@ enum Carrier {
 /// idle one turns out to be dead.
 ///
 /// # Errors
-/// What ended the last attempt.
+/// The error that ended the last attempt.
 #[inline]
 pub(super) async fn exchange(
     client: &ClientState,
@@ -358,7 +358,7 @@ fn timeouts(client: &ClientState, request: &ClientRequest, span: Span) -> Timeou
     Timeouts {
         first_byte: first_byte.unwrap_or(settings.first_byte_timeout),
         stall: settings.stall_timeout,
-        whole: span.whole,
+        total: span.total,
         due: span.due,
     }
 }

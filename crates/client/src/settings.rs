@@ -79,7 +79,7 @@ pub struct Settings {
     pub seed: Option<u64>,
     /// The time of day in nanoseconds since 1970, for cookies and Retry-After.
     pub unix_nanos: fn() -> u64,
-    /// What to trust and to present in TLS.
+    /// The settings of TLS: what to trust and to present.
     pub tls: TlsSettings,
     /// The proxies. Default: none; those of the environment only where they are set here.
     pub proxies: Proxies,

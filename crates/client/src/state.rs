@@ -212,7 +212,7 @@ impl ClientState {
     #[cold]
     fn new_target(&self, text: &str) -> Result<Rc<Target>, Error> {
         let url = origin::parse(text)?;
-        let host = self.pool.host(Origin::of(&url)?);
+        let host = self.pool.host(Origin::from_url(&url)?);
         let target = Rc::new(Target::new(url, host));
         let mut targets = self.targets.borrow_mut();
         if targets.len() >= self.settings.parsed_urls_max {

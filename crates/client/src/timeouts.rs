@@ -9,7 +9,7 @@ pub(super) struct Span {
     /// When it has to be done.
     pub due: Instant,
     /// The length of its overall time-out.
-    pub whole: Nanos,
+    pub total: Nanos,
 }
 
 /// The time-outs of one exchange.
@@ -20,7 +20,7 @@ pub(super) struct Timeouts {
     /// Without any progress.
     pub stall: Nanos,
     /// The length of the overall time-out.
-    pub whole: Nanos,
+    pub total: Nanos,
     /// When the overall time-out passes.
     pub due: Instant,
 }
@@ -30,7 +30,7 @@ impl Timeouts {
     pub const NEVER: Timeouts = Timeouts {
         first_byte: Nanos::MAX,
         stall: Nanos::MAX,
-        whole: Nanos::MAX,
+        total: Nanos::MAX,
         due: Instant::NEVER,
     };
 }

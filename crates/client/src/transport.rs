@@ -56,7 +56,7 @@ impl Transport {
     /// Receives the next bytes; empty at the end of the stream. One task at a time may wait.
     ///
     /// # Errors
-    /// What broke the connection or the layer, after everything received before.
+    /// The error that broke the connection or the layer, after everything received before.
     #[inline]
     pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Chunk>> {
         match self {
@@ -104,7 +104,7 @@ impl Transport {
     /// Ready once the kernel has taken all posted bytes.
     ///
     /// # Errors
-    /// What broke the connection.
+    /// The error that broke the connection.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Transport::Plain(stream) => stream.poll_flush(cx),

@@ -4,7 +4,7 @@
 use std::io;
 
 use clap::Parser;
-use prony_host::Own;
+use prony_host::LuaLimits;
 use prony_hosting::{Words, alone};
 
 #[derive(Parser)]
@@ -14,7 +14,7 @@ struct Line {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let own = serde_json::to_value(Own {
+    let own = serde_json::to_value(LuaLimits {
         memory_max: 256 << 20,
     })?;
     let settings = Line::parse().words.resolve(own)?;

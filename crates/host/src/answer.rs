@@ -30,7 +30,7 @@ pub struct Application {
 
 /// The end of an answer that cannot become whole.
 enum Broken {
-    /// The client has gone: nobody is to be told.
+    /// The client has gone: there is no one to answer.
     Gone,
     /// The application failed.
     Failed(Failure),
@@ -41,7 +41,7 @@ impl Broken {
         Broken::Failed(Failure::new(text))
     }
 
-    /// What sending came to.
+    /// The outcome of sending.
     fn new(error: &io::Error, length: Option<u64>, given: u64) -> Broken {
         match length {
             Some(length) if error.kind() == io::ErrorKind::InvalidInput => {

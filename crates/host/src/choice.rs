@@ -34,7 +34,7 @@ impl fmt::Display for Version {
 /// there is no such key, or no such module, which loading it will say.
 ///
 /// # Errors
-/// What is wrong with the configuration, with file and line.
+/// The error in the configuration, with file and line.
 pub fn configured(
     application: &str,
     path: &[PathBuf],
@@ -80,16 +80,16 @@ fn read(file: &Path) -> Result<Option<(Version, String)>, String> {
         return Ok(None);
     };
     let place = at(lua.span());
-    let asked = "`host.lua` has to be \"jit\" or \"5.4\"";
+    let expected = "`host.lua` has to be \"jit\" or \"5.4\"";
     match lua.get_ref() {
         DeValue::String(name) if name == "jit" => Ok(Some((Version::Jit, place))),
         DeValue::String(name) if name == "5.4" => Ok(Some((Version::Lua54, place))),
-        DeValue::String(name) => Err(format!("{place}: {asked}, not {name:?}")),
-        _ => Err(format!("{place}: {asked}, in quotes")),
+        DeValue::String(name) => Err(format!("{place}: {expected}, not {name:?}")),
+        _ => Err(format!("{place}: {expected}, in quotes")),
     }
 }
 
-/// What helps where LuaJIT cannot load an application, if what it says of it is what it says of one that is for Lua 5.4.
+/// Advice where LuaJIT cannot load an application, if its error is typical of an application for Lua 5.4.
 pub fn advice(why: &str) -> Option<&'static str> {
     let is_newer = why.contains(" near '") || why.contains("undefined symbol: lua");
     is_newer.then_some("if it is for Lua 5.4: --lua 5.4")

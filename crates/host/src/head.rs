@@ -9,7 +9,7 @@ use std::mem;
 use prony_hosting::HOP_BY_HOP;
 use prony_http::{OwnedHeaders, Status};
 
-/// What one request's `start_response` and `write` were given.
+/// The arguments of one request's `start_response` and `write`.
 #[derive(Debug, Default)]
 pub(crate) struct Head {
     /// 0 before `start_response` was called.
@@ -19,9 +19,9 @@ pub(crate) struct Head {
     pub headers: OwnedHeaders,
     /// Content-Length, which is not among the headers.
     pub length: Option<u64>,
-    /// What `start_response` is being given: nothing of it counts before all does.
+    /// The arguments of a `start_response` under way: none of them counts before all do.
     draft: Box<Draft>,
-    /// What `write` was given and nobody has sent.
+    /// The bytes that `write` was given and that have not been sent.
     pub written: Vec<u8>,
     /// It is on its way, and cannot be changed.
     pub is_sent: bool,
@@ -35,7 +35,7 @@ struct Draft {
     length: Option<u64>,
 }
 
-/// What is wrong with a head.
+/// An error in a head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     Status(String),

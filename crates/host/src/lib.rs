@@ -1,6 +1,6 @@
 //! Web applications in Lua (LuaJIT, or Lua 5.4) on Prony's server, over the WSGI convention as it
 //! reads in Lua: `app(environ, start_response)` returns an iterator or a table of strings.
-//! What that means exactly is said in `docs/host-interface.md`.
+//! What that means exactly is in `docs/host-interface.md`.
 //!
 //! Not for: worker processes, static files, the access log (`prony-hosting`).
 //!
@@ -13,7 +13,7 @@
 //! # Central types
 //! - [`Application`]: one application, loaded: the handler of a worker's server.
 //! - `Machine`: the Lua state and the crossing into it, one per request, by Lua's C API.
-//! - [`Own`]: the settings that only this host has.
+//! - [`LuaLimits`]: the settings that only this host has.
 //!
 //! # Invariants
 //! - One request is one crossing. Lua functions never leave their thread.
@@ -52,7 +52,7 @@ pub const LUA: &str = match cfg!(feature = "lua54") {
 
 /// Settings that only this host has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Own {
+pub struct LuaLimits {
     /// Bytes that the Lua state of one worker may use.
     pub memory_max: u64,
 }
@@ -63,12 +63,12 @@ pub struct Own {
 /// The module is not found or fails, or has no such function; with file and line.
 pub fn load(post: &Post) -> Result<Application, LoadError> {
     let name = load::Name::parse(&post.settings.application)?;
-    let own = Own::deserialize(&post.settings.own)
+    let limits = LuaLimits::deserialize(&post.settings.own)
         .map_err(|error| LoadError(format!("the settings of this host: {error}")))?;
     // SAFETY: an application may load C modules and use the FFI, as everywhere in Lua: it
     // is trusted with the process.
     let lua = unsafe { Lua::unsafe_new() };
-    let prelude = prepare(&lua, post, name, &own).map_err(broken)?;
+    let prelude = prepare(&lua, post, name, &limits).map_err(broken)?;
     let app = load::find(&lua, name)?;
     let machine = Machine::new(lua, app, prelude).map_err(broken)?;
     Ok(Application {
@@ -80,8 +80,13 @@ pub fn load(post: &Post) -> Result<Application, LoadError> {
 }
 
 /// All that an application finds before it is loaded.
-fn prepare(lua: &Lua, post: &Post, name: load::Name<'_>, own: &Own) -> mlua::Result<Prelude> {
-    lua.set_memory_limit(usize::try_from(own.memory_max).unwrap_or(usize::MAX))?;
+fn prepare(
+    lua: &Lua,
+    post: &Post,
+    name: load::Name<'_>,
+    limits: &LuaLimits,
+) -> mlua::Result<Prelude> {
+    lua.set_memory_limit(usize::try_from(limits.memory_max).unwrap_or(usize::MAX))?;
     load::set_path(lua, &post.settings.path)?;
     library::install(lua, &library::Surroundings::from(post))?;
     load::tell_name(lua, name)?;

@@ -1,5 +1,5 @@
 //! From `module:app` to the value that is called: the Lua state, the places where
-//! modules are looked for, and what is wrong with an application, said with file and
+//! modules are looked for, and what is wrong with an application, with file and
 //! line.
 //!
 //! Not for: calling it.
@@ -23,7 +23,7 @@ impl<'a> Name<'a> {
     /// Takes a name apart.
     ///
     /// # Errors
-    /// What it has to look like.
+    /// The expected form of a name.
     pub fn parse(text: &'a str) -> Result<Name<'a>, LoadError> {
         let parts = text.split_once(':').filter(|(module, app)| {
             let is_dotted = |name: &str| name.split('.').all(|part| !part.is_empty());
@@ -51,9 +51,11 @@ pub(crate) fn set_path(lua: &Lua, dirs: &[PathBuf]) -> mlua::Result<()> {
         cpath.push(format!("{dir}/?.so"));
     }
     for (key, mut places) in [("path", path), ("cpath", cpath)] {
-        let own: String = package.get(key)?;
-        let own = own.split(';').filter(|place| !place.starts_with("./"));
-        places.extend(own.map(str::to_owned));
+        let package_path: String = package.get(key)?;
+        let package_path = package_path
+            .split(';')
+            .filter(|place| !place.starts_with("./"));
+        places.extend(package_path.map(str::to_owned));
         package.set(key, places.join(";"))?;
     }
     Ok(())
@@ -137,7 +139,7 @@ fn require(lua: &Lua, name: Name<'_>) -> Result<Value, LoadError> {
     })
 }
 
-/// What an error says, without the words that mlua puts around it.
+/// The message of an error, without the words that mlua puts around it.
 pub(crate) fn message(error: &mlua::Error) -> String {
     match error {
         mlua::Error::RuntimeError(text)

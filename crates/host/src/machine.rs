@@ -60,7 +60,7 @@ pub(crate) struct Machine {
     tuned_kib: Cell<i32>,
 }
 
-/// What the prelude gives to the bridge.
+/// The values that the prelude gives to the bridge.
 pub(crate) struct Prelude {
     /// Makes an environ.
     pub environ: Function,
@@ -70,7 +70,7 @@ pub(crate) struct Prelude {
     pub place: Function,
 }
 
-/// What came of a call.
+/// The outcome of a call.
 pub(crate) enum CallOutcome<'m, R> {
     /// The body was whole; what the caller made of it.
     Whole(R),
@@ -91,10 +91,10 @@ impl Machine {
         // away what it puts there. No Lua code is running, so that the state it is given
         // is the main thread.
         unsafe {
-            lua.exec_raw::<()>(given, |own| {
-                state = own;
-                refs = Refs::register(own, Rc::as_ptr(&desk));
-                ffi::lua_settop(own, 0);
+            lua.exec_raw::<()>(given, |lua_state| {
+                state = lua_state;
+                refs = Refs::register(lua_state, Rc::as_ptr(&desk));
+                ffi::lua_settop(lua_state, 0);
             })?;
         }
         let machine = Machine {
@@ -111,12 +111,12 @@ impl Machine {
         Ok(machine)
     }
 
-    /// Has a request answered. If the body is whole, `whole` is given head and body.
+    /// Has a request answered. If the body is whole, `complete` is given head and body.
     pub fn call<R>(
         &self,
         request: &Request<'_>,
         peer: Option<SocketAddr>,
-        whole: impl FnOnce(&Head, &[u8]) -> R,
+        complete: impl FnOnce(&Head, &[u8]) -> R,
     ) -> Result<CallOutcome<'_, R>, Failure> {
         self.desk.borrow_mut().clear();
         let mut plan = self.plan.borrow_mut();
@@ -142,7 +142,7 @@ impl Machine {
         if kind == ReturnedBody::Iterator {
             return self.pieces(&stack).map(CallOutcome::Pieces);
         }
-        let made = self.whole(&stack, kind, whole);
+        let made = self.complete(&stack, kind, complete);
         if is_closable {
             // SAFETY: the object is the first of the three values that `enter` left.
             unsafe { self.close(|| ffi::lua_pushvalue(self.state, stack.base + 2)) };
@@ -152,18 +152,18 @@ impl Machine {
 
     /// Reads a body that is whole from the stack: a string, or a table of strings, first
     /// of the three values that `enter` left.
-    fn whole<R>(
+    fn complete<R>(
         &self,
         stack: &Stack,
         kind: ReturnedBody,
-        whole: impl FnOnce(&Head, &[u8]) -> R,
+        complete: impl FnOnce(&Head, &[u8]) -> R,
     ) -> Result<R, Failure> {
         let head = self.desk.borrow();
         let value = stack.base + 2;
         if kind == ReturnedBody::Text && head.written.is_empty() {
             // SAFETY: `enter` found it to be a string, and it is on the stack until
             // `stack` is dropped.
-            return Ok(whole(&head, unsafe { bytes(self.state, value) }));
+            return Ok(complete(&head, unsafe { bytes(self.state, value) }));
         }
         let count = match kind {
             ReturnedBody::Text => 1,
@@ -194,13 +194,13 @@ impl Machine {
                 }
                 let piece = bytes(self.state, -1);
                 if count == 1 && scratch.is_empty() {
-                    return Ok(whole(&head, piece));
+                    return Ok(complete(&head, piece));
                 }
                 scratch.extend_from_slice(piece);
                 ffi::lua_settop(self.state, value + 2);
             }
         }
-        let made = whole(&head, &scratch);
+        let made = complete(&head, &scratch);
         if scratch.capacity() > SCRATCH_BYTES_MAX {
             *scratch = Vec::new();
         }
@@ -228,7 +228,7 @@ impl Machine {
         })
     }
 
-    /// Calls the method `close` of what `push` puts on the stack. An error in it is said,
+    /// Calls the method `close` of what `push` puts on the stack. An error in it is printed,
     /// and concerns nobody else.
     ///
     /// # Safety

@@ -16,7 +16,7 @@
 //! Each worker has a log of its own on the same file and appends whole lines: those of
 //! one turn of its loop together. Nothing waits for it: where a pipe is full, lines wait,
 //! up to 1 MiB, and then are lost; where a disk is full, they are lost at once. That they
-//! are is said on standard error when it begins, and when it ends with their number.
+//! are is printed on standard error when it begins, and when it ends with their number.
 //! Requests that the server refuses by itself (400, 408, 413, 414, 431) have no line, nor
 //! have those that were still being answered when the time for a graceful end was over.
 //!
@@ -69,7 +69,7 @@ impl AccessLog {
     /// with this number.
     ///
     /// # Errors
-    /// What the kernel says about the file; a named pipe that nobody reads.
+    /// The error of the kernel about the file; a named pipe that no process reads.
     pub fn open(handle: &Handle, place: &Path, worker: u32) -> io::Result<AccessLog> {
         let (out, name) = match place == "-" {
             true => (
@@ -143,7 +143,7 @@ impl Drop for AccessLog {
     }
 }
 
-/// What a line tells.
+/// The content of a line.
 struct Entry<'e> {
     client: Option<IpAddr>,
     unix_seconds: u64,
@@ -161,7 +161,7 @@ struct Entry<'e> {
 #[derive(Debug)]
 struct Lines {
     out: OwnedFd,
-    /// What `out` is called in messages.
+    /// The name of `out` in messages.
     name: PathBuf,
     /// Takes any number of bytes without waiting for somebody to read them.
     is_file: bool,
@@ -169,11 +169,11 @@ struct Lines {
     waiting: RefCell<Vec<u8>>,
     clock: RefCell<Clock>,
     writer: RefCell<Option<Waker>>,
-    /// What was written last ended within a line.
+    /// The last write ended within a line.
     is_torn: Cell<bool>,
     lost: Cell<u64>,
-    /// Of those, what was told.
-    told: Cell<u64>,
+    /// Of those, how many have been reported.
+    reported: Cell<u64>,
     is_failing: Cell<bool>,
 }
 
@@ -210,7 +210,7 @@ impl Lines {
             writer: RefCell::default(),
             is_torn: Cell::default(),
             lost: Cell::default(),
-            told: Cell::default(),
+            reported: Cell::default(),
             is_failing: Cell::default(),
         })
     }
@@ -341,7 +341,7 @@ impl Lines {
 
     /// It can be written again, or ends.
     fn tell_lost(&self) {
-        let lost = self.lost.get() - self.told.replace(self.lost.get());
+        let lost = self.lost.get() - self.reported.replace(self.lost.get());
         if self.is_failing.replace(false) {
             say(format_args!(
                 "the access log, {}, has lost {lost} lines",

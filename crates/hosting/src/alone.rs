@@ -57,9 +57,9 @@ pub fn alone<H: Handler + 'static>(
             number: 0,
         };
         let site = Site::new(load(&post)?, &post, None, Rc::default())?;
-        let told = writeln!(out, "listening on http://{address}");
+        let printed = writeln!(out, "listening on http://{address}");
         // Who does not read it does not want to know.
-        let _ = told.and_then(|()| out.flush());
+        let _ = printed.and_then(|()| out.flush());
         let server = Server::new(&handle, server_options, site);
         Ok(serve_until(&handle, server, listener, &signals).await)
     })?

@@ -18,7 +18,7 @@ const LINE_BYTES: usize = 64;
 /// Numbers in a line.
 const NUMBERS: usize = 5;
 
-/// What a worker says of itself.
+/// The state of a worker, as it reports it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Line {
     /// When it was written, in nanoseconds; that it changes says that the worker's loop
@@ -83,7 +83,7 @@ impl Board {
     }
 
     /// One that another process made.
-    pub(crate) fn of(memory: OwnedFd) -> Board {
+    pub(crate) fn from_memory(memory: OwnedFd) -> Board {
         Board { memory }
     }
 

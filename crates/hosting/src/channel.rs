@@ -1,4 +1,4 @@
-//! What supervisor and worker say to each other: messages over a Unix socket that keeps
+//! The messages between supervisor and worker, over a Unix socket that keeps
 //! their borders and their order (`SOCK_SEQPACKET`), with open descriptors where they
 //! belong to them.
 
@@ -20,7 +20,7 @@ pub(crate) const MESSAGE_BYTES_MAX: usize = 64 << 10;
 /// Descriptors that go with one message (the kernel takes 253).
 pub(crate) const DESCRIPTORS_MAX: usize = 64;
 
-/// What a message is about.
+/// The kinds of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum MessageKind {
@@ -41,7 +41,7 @@ pub(crate) enum MessageKind {
 }
 
 impl MessageKind {
-    fn of(byte: u8) -> Option<MessageKind> {
+    fn from_byte(byte: u8) -> Option<MessageKind> {
         use MessageKind::{Connections, Drain, Failed, Ready, Retire, Spent, Start};
         [Start, Connections, Retire, Drain, Ready, Failed, Spent]
             .into_iter()
@@ -49,7 +49,7 @@ impl MessageKind {
     }
 }
 
-/// What a worker has to know.
+/// The first message to a worker: all that it has to know.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Start {
     /// With the address that is listened on.
@@ -71,7 +71,7 @@ pub(crate) struct Message<'b> {
     pub descriptors: Vec<OwnedFd>,
 }
 
-/// What came of looking for a message.
+/// The outcome of receiving a message.
 #[derive(Debug)]
 pub(crate) enum Received<'b> {
     /// One that is known.
@@ -99,7 +99,7 @@ impl Channel {
     }
 
     /// The end that this process was given.
-    pub(crate) fn of(socket: OwnedFd) -> Channel {
+    pub(crate) fn from_socket(socket: OwnedFd) -> Channel {
         Channel { socket }
     }
 
@@ -156,7 +156,7 @@ impl Channel {
         }
         match buffer[..length].split_first() {
             None => Received::End,
-            Some((&kind, text)) => match MessageKind::of(kind) {
+            Some((&kind, text)) => match MessageKind::from_byte(kind) {
                 None => Received::Unknown,
                 Some(kind) => Received::Message(Message {
                     kind,
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn messages_keep_their_borders_their_order_and_their_descriptors() {
         let (ours, theirs) = Channel::pair().unwrap();
-        let theirs = Channel::of(theirs);
+        let theirs = Channel::from_socket(theirs);
         let (read, write) = rustix::pipe::pipe().unwrap();
         ours.send(
             MessageKind::Connections,

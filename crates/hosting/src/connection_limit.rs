@@ -1,4 +1,4 @@
-//! How many connections a process can have: what it was told, or what its descriptors
+//! How many connections a process can have: what its settings say, or what its descriptors
 //! allow where that is less.
 
 use std::cell::Cell;

@@ -38,7 +38,7 @@ pub enum Error {
     Listen(SocketAddr, io::Error),
     /// A worker ended before it served, and could not say why; this is what is known.
     Worker(String),
-    /// A call that it cannot do without failed: what it was for, and what the kernel said.
+    /// A call that it cannot do without failed: what it was for, and the error of the kernel.
     System(&'static str, io::Error),
     /// The event loop cannot run.
     Loop(prony_engine::Error),

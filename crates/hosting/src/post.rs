@@ -1,4 +1,4 @@
-//! What an application is given when it is loaded.
+//! The context that an application receives when it is loaded.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use crate::settings::Settings;
 pub struct Post {
     /// The worker's event loop.
     pub handle: Handle,
-    /// What the host was told, with the address that is listened on.
+    /// The settings of the host, with the address that is listened on.
     pub settings: Rc<Settings>,
     /// The worker's number, from 0; whoever replaces it has the same.
     pub number: u32,

@@ -1,4 +1,4 @@
-//! What a host is told: as it is typed ([`Words`]), and as it is meant ([`Settings`]).
+//! The settings of a host: as they are typed ([`Words`]), and as they are meant ([`Settings`]).
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -112,12 +112,12 @@ pub struct Words {
     pub driver: Option<DriverChoice>,
 }
 
-/// What was typed, checked. Goes to the workers as JSON.
+/// The checked settings. They go to the workers as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
     /// `module:app`.
     pub application: String,
-    /// Where to listen.
+    /// The address to listen on.
     pub address: SocketAddr,
     /// Worker processes; 0: none beside this one.
     pub workers: u32,
@@ -154,16 +154,16 @@ pub struct Settings {
     pub reload: bool,
     /// `auto`, `ring` or `epoll`; for workers never `auto`, so that all have the same.
     pub driver: String,
-    /// What one host has and another has not: read by its `load`.
+    /// Settings that only one kind of host has, read by its `load`.
     pub own: serde_json::Value,
 }
 
 impl Words {
-    /// Checks them. `own` is what this host has beside them.
+    /// Checks them. `host_settings` are those that only this host has.
     ///
     /// # Errors
-    /// What is wrong with which option, and what would be right.
-    pub fn resolve(&self, own: serde_json::Value) -> Result<Settings, String> {
+    /// Which option is wrong, why, and what would be right.
+    pub fn resolve(&self, host_settings: serde_json::Value) -> Result<Settings, String> {
         let address = self.address()?;
         self.check_workers()?;
         let here = std::env::current_dir()
@@ -206,7 +206,7 @@ impl Words {
             development: self.development || self.reload,
             reload: self.reload,
             driver,
-            own,
+            own: host_settings,
         })
     }
 

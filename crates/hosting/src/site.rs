@@ -1,4 +1,4 @@
-//! What answers a request in a worker: the application, with what surrounds it.
+//! The handler of a worker: the application, with static files and the access log around it.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -23,7 +23,7 @@ impl Sockets {
     /// Opens them.
     ///
     /// # Errors
-    /// What the kernel says: address in use, permission denied.
+    /// An error of the kernel: address in use, permission denied.
     pub(crate) fn open(settings: &Settings) -> io::Result<Sockets> {
         let is_each_own = settings.distribution == Distribution::Reuseport;
         if is_each_own && settings.address.port() != 0 {
@@ -59,7 +59,7 @@ fn open(address: SocketAddr, backlog: u32, shares_port: bool) -> io::Result<Owne
     Ok(socket)
 }
 
-/// What a reader can do about an address that cannot be listened on.
+/// Advice on an address that cannot be listened on.
 pub(crate) fn advice(address: SocketAddr, error: &io::Error) -> Option<String> {
     let advice = match error.kind() {
         io::ErrorKind::AddrInUse => format!(

@@ -34,7 +34,7 @@ const RETIRE_GRACE: Nanos = Nanos::from_secs(5);
 /// [`supervise`](crate::supervise) starts workers with, on its main thread and before
 /// anything else. Yields the status that the process is to exit with.
 ///
-/// Why the application cannot be loaded is told to the supervisor.
+/// Why the application cannot be loaded is reported to the supervisor.
 pub fn work<H: Handler + 'static>(load: impl FnOnce(&Post) -> Result<H, LoadError>) -> u8 {
     match try_work(load) {
         Ok(()) => 0,
@@ -99,7 +99,7 @@ fn take_channel() -> Result<Channel, String> {
         let socket = stdin.try_clone_to_owned()?;
         let nothing = std::fs::File::open("/dev/null")?;
         rustix::stdio::dup2_stdin(nothing)?;
-        Ok(Channel::of(socket))
+        Ok(Channel::from_socket(socket))
     };
     take().map_err(|error: io::Error| format!("cannot take the socket to the supervisor: {error}"))
 }
@@ -115,7 +115,7 @@ fn hear_start(channel: &Channel) -> Result<Option<(Start, Board, Option<OwnedFd>
     let start: Start = serde_json::from_slice(message.text)
         .map_err(|error| format!("the supervisor's settings cannot be read: {error}"))?;
     let mut descriptors = message.descriptors.into_iter();
-    let board = descriptors.next().map(Board::of);
+    let board = descriptors.next().map(Board::from_memory);
     let board = board.ok_or("the supervisor has sent no board")?;
     Ok(Some((start, board, descriptors.next())))
 }
@@ -219,7 +219,7 @@ fn ask_to_leave(handle: &Handle, signals: Signals, channel: Rc<Channel>, spent: 
         .detach();
 }
 
-/// What this worker writes on the board.
+/// The status that this worker writes on the board.
 struct Status {
     board: Rc<Board>,
     line: u32,
@@ -246,7 +246,7 @@ impl Status {
     /// Writes every now and then, which says that the loop turns.
     fn beat(self: &Rc<Self>, handle: &Handle, interval: Nanos) {
         let (status, loop_handle) = (Rc::clone(self), handle.clone());
-        // Before anybody is told that it serves.
+        // Before it is announced that it serves.
         status.write(handle);
         handle
             .spawn(async move {
@@ -276,7 +276,7 @@ impl Status {
     }
 }
 
-/// What the supervisor says, and what follows from it.
+/// The orders of the supervisor, and what follows from them.
 struct Orders {
     channel: Rc<Channel>,
     shutdown: ShutdownHandle,
@@ -377,7 +377,7 @@ mod tests {
                 limit: ConnectionLimit::new(u64::MAX),
             });
             let orders = Orders {
-                channel: Rc::new(Channel::of(theirs)),
+                channel: Rc::new(Channel::from_socket(theirs)),
                 shutdown: server.shutdown_handle(),
                 sender: Some(sender),
                 status: Rc::clone(&status),

@@ -21,7 +21,7 @@ struct WordText {
     long: Option<String>,
     short: Option<char>,
     help: String,
-    /// What stands for its value; none: it takes none.
+    /// The name of its value; none: it takes none.
     value: Option<String>,
     /// Values that it may have, with what each means; none: any.
     values: Vec<(String, String)>,
@@ -31,8 +31,8 @@ struct WordText {
 }
 
 impl CommandText {
-    /// What is shown of a command.
-    pub fn of(command: &Command) -> CommandText {
+    /// The text of a command.
+    pub fn new(command: &Command) -> CommandText {
         let shown = |text: Option<&clap::builder::StyledStr>| {
             text.map(ToString::to_string).unwrap_or_default()
         };
@@ -45,10 +45,10 @@ impl CommandText {
             words: words
                 .map(|word| WordText {
                     help: shown(word.get_help()),
-                    ..WordText::of(word)
+                    ..WordText::new(word)
                 })
                 .collect(),
-            below: below.map(CommandText::of).collect(),
+            below: below.map(CommandText::new).collect(),
         }
     }
 
@@ -74,7 +74,7 @@ fn texts(values: &[clap::builder::OsStr]) -> Vec<String> {
 }
 
 impl WordText {
-    fn of(word: &Arg) -> WordText {
+    fn new(word: &Arg) -> WordText {
         let value = || word.get_value_names().and_then(|names| names.first());
         let values = word.get_possible_values().into_iter().map(|one| {
             let help = one.get_help().map(ToString::to_string);
@@ -143,7 +143,7 @@ mod tests {
             .value_parser(["fast", "slow"]);
         let quiet = Arg::new("quiet").long("quiet").action(ArgAction::SetTrue);
         let all = Command::new("all").about("does it").args([how, quiet]);
-        let text = serde_json::to_string(&CommandText::of(&all.subcommand(below)));
+        let text = serde_json::to_string(&CommandText::new(&all.subcommand(below)));
         let read: CommandText = serde_json::from_str(&text.expect("JSON")).expect("the same");
         read.command()
     }

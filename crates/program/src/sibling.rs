@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
 
-/// What `./prony` sets: itself, which builds what is missing.
+/// The variable in which `./prony` names itself; it builds what is missing.
 const LAUNCHER: &str = "PRONY_LAUNCHER";
 
 /// A program beside this one, of the same version.
@@ -14,17 +14,17 @@ const LAUNCHER: &str = "PRONY_LAUNCHER";
 pub struct Sibling {
     /// Its name, `prony-` and a word.
     pub name: &'static str,
-    /// What needs it, as a sentence that goes on with its path begins.
+    /// The beginning of a sentence about what needs it; its path follows.
     pub what: &'static str,
     /// The variable that names another place, if one may.
     pub place: Option<&'static str>,
-    /// By which words `cargo build` knows it.
+    /// The words by which `cargo build` knows it.
     pub cargo: &'static str,
     /// The version that it must have.
     pub version: &'static str,
 }
 
-/// What Prony brings to be measured, and subjects start as `{systems}`.
+/// The systems that Prony brings to be measured, which subjects start as `{systems}`.
 pub const SYSTEMS: Sibling = Sibling {
     name: "prony-systems",
     what: "bench, fetch, host and lua are of",

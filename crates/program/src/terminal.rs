@@ -1,4 +1,4 @@
-//! What a terminal takes.
+//! Output for terminals.
 
 use std::env;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What came of a run, as `done` is given it.
+//! The results of a run, as `done` receives them.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use prony_load::LoadResult;
 
 use crate::value::LuaValue;
 
-/// What `done` is given: the summary, latencies in microseconds, and requests a second of each thread in tenths of a second.
-pub fn of(result: &LoadResult) -> [LuaValue; 3] {
+/// The arguments of `done`: the summary, latencies in microseconds, and requests a second of each thread in tenths of a second.
+pub fn figures(result: &LoadResult) -> [LuaValue; 3] {
     let report = &result.report;
     let number = |count: u64| LuaValue::Number(count as f64);
     let failed = &report.counts.failed;

@@ -43,7 +43,7 @@ impl AnswerFollowers for ScriptFollowers {
             fields: HandedFields::default(),
             body: Vec::new(),
             is_long: false,
-            kept: ALL,
+            parts_stored: ALL,
         })
     }
 }
@@ -58,8 +58,8 @@ struct ScriptFollower {
     body: Vec<u8>,
     /// There is more of the body than is taken.
     is_long: bool,
-    /// What of the answer is kept: as many as `response` may take of status, headers, body.
-    kept: u8,
+    /// How many of status, headers and body are stored, which is what `response` may take.
+    parts_stored: u8,
 }
 
 impl AnswerFollower for ScriptFollower {
@@ -68,14 +68,14 @@ impl AnswerFollower for ScriptFollower {
         self.body.clear();
         self.body.shrink_to(BODY_BYTES_KEPT);
         self.is_long = false;
-        self.kept = lock(&self.thread.lua).takes();
+        self.parts_stored = lock(&self.thread.lua).takes();
         if let Some(checker) = &mut self.checker {
             checker.begin(request);
         }
     }
 
     fn head(&mut self, headers: &Headers<'_>) {
-        if self.kept >= 2 {
+        if self.parts_stored >= 2 {
             for header in headers {
                 self.fields.add(header.name.as_bytes(), header.value);
             }
@@ -87,7 +87,7 @@ impl AnswerFollower for ScriptFollower {
 
     fn body(&mut self, data: &[u8]) {
         self.is_long |= self.body.len() + data.len() > BODY_BYTES_MAX;
-        if self.kept >= ALL && !self.is_long {
+        if self.parts_stored >= ALL && !self.is_long {
             self.body.extend_from_slice(data);
         }
         if let Some(checker) = &mut self.checker {
@@ -96,7 +96,7 @@ impl AnswerFollower for ScriptFollower {
     }
 
     fn field(&mut self, name: &[u8], value: &[u8]) {
-        if self.kept >= 2 {
+        if self.parts_stored >= 2 {
             self.fields.add(name, value);
         }
         if let Some(checker) = &mut self.checker {
@@ -114,12 +114,12 @@ impl AnswerFollower for ScriptFollower {
         if self.thread.wish.stopped.load(Relaxed) {
             return check;
         }
-        let fields = (self.kept >= 2).then_some(&self.fields);
+        let fields = (self.parts_stored >= 2).then_some(&self.fields);
         let body = match self.is_long {
             true => HandedBody::TooLong,
             false => HandedBody::Whole(&self.body),
         };
-        let body = (self.kept >= ALL).then_some(body);
+        let body = (self.parts_stored >= ALL).then_some(body);
         match lock(&self.thread.lua).response(status, fields, body) {
             Ok(()) => check,
             Err(why) => {

@@ -1,6 +1,6 @@
 //! wrk's Lua scripts as sources of the load generator: `setup`, `init`, `delay`, `request`, `response`, `done`.
 //!
-//! Each thread of a load has a Lua state of its own, and one more sets them up and is told what came of the run, as in wrk. A script
+//! Each thread of a load has a Lua state of its own, and one more sets them up and receives the result of the run, as in wrk. A script
 //! that fails, does not return, or takes too much memory ends the run; what it was to send or to take in is never counted as completed.
 //!
 //! Not for: HTTP/2, and what is printed.
@@ -42,7 +42,7 @@ use watch::CallWatch;
 /// The first byte of a compiled chunk, which can do what no text can.
 const COMPILED: u8 = 0x1b;
 
-/// What a script is given.
+/// The settings of a script.
 #[derive(Clone, Debug)]
 pub struct ScriptSettings {
     /// Its file.
@@ -55,7 +55,7 @@ pub struct ScriptSettings {
     pub host: String,
     /// The port, where the URL has one.
     pub port: Option<String>,
-    /// What `Host` says.
+    /// The value of `Host`.
     pub authority: String,
     /// Path and query.
     pub path: String,
@@ -73,11 +73,11 @@ pub struct ScriptSettings {
     pub call_max: Duration,
     /// Bytes that each state may have.
     pub memory_max: usize,
-    /// What it prints goes to standard error: standard output has something else.
+    /// Its prints go to standard error, as standard output has something else.
     pub is_quiet: bool,
 }
 
-/// What all threads of a run share.
+/// The state that all threads of a run share.
 #[derive(Debug, Default)]
 pub(crate) struct ScriptRun {
     is_over: AtomicBool,
@@ -102,7 +102,7 @@ impl ScriptRun {
     }
 }
 
-/// What a thread's script says beside what it returns.
+/// The wishes of a thread's script, beside what it returns.
 #[derive(Debug)]
 pub(crate) struct ThreadWish {
     pub stopped: AtomicBool,
@@ -110,7 +110,7 @@ pub(crate) struct ThreadWish {
     address: Mutex<(SocketAddr, bool)>,
 }
 
-/// One thread: its state of Lua, and what it said.
+/// One thread: its state of Lua, and what it reported.
 pub(crate) struct ScriptThread {
     pub lua: Mutex<LuaState>,
     pub wish: Arc<ThreadWish>,
@@ -146,7 +146,7 @@ impl Scripted {
         }
         let watch = CallWatch::new(settings.call_max, name.clone());
         let make = |native| -> Result<LuaState, String> {
-            let mut lua = LuaState::new(settings.memory_max, native, &given(settings))?;
+            let mut lua = LuaState::new(settings.memory_max, native, &prelude_arguments(settings))?;
             watch.over(lua.pulse());
             lua.run(&name, &text)
                 .map_err(|why| format!("the script failed: {why}"))?;
@@ -162,8 +162,10 @@ impl Scripted {
                 stopped: AtomicBool::new(false),
                 address: Mutex::new((settings.addresses[at], false)),
             });
-            let own = Arc::clone(&wish);
-            let lua = make(Box::new(move |what, given| of_thread(&own, what, given)))?;
+            let thread_wish = Arc::clone(&wish);
+            let lua = make(Box::new(move |what, given| {
+                of_thread(&thread_wish, what, given)
+            }))?;
             let thread = Arc::new(ScriptThread {
                 lua: Mutex::new(lua),
                 wish,
@@ -220,7 +222,7 @@ impl Scripted {
     /// # Errors
     /// It failed: what is wrong, with file and line.
     pub fn done(&self, result: &LoadResult) -> Result<(), String> {
-        let done = lock(&self.main).call("done", &figures::of(result));
+        let done = lock(&self.main).call("done", &figures::figures(result));
         machine::flush();
         done.map(|_| ())
             .map_err(|why| format!("{} failed in done(): {why}", self.name))
@@ -272,8 +274,8 @@ impl ThreadSources for Scripted {
     }
 }
 
-/// What the prelude is given.
-fn given(of: &ScriptSettings) -> LuaValue {
+/// The arguments of the prelude.
+fn prelude_arguments(of: &ScriptSettings) -> LuaValue {
     let text = |text: &str| LuaValue::text(text);
     let headers = of
         .headers
@@ -302,7 +304,7 @@ fn given(of: &ScriptSettings) -> LuaValue {
     ])
 }
 
-/// What a script asks for anywhere.
+/// The functions that a script may call anywhere.
 fn anywhere(what: &str, given: &[LuaValue]) -> Result<LuaValue, String> {
     let text = |at: usize| {
         given.get(at).cloned().and_then(|value| match value {
@@ -337,14 +339,14 @@ fn anywhere(what: &str, given: &[LuaValue]) -> Result<LuaValue, String> {
     }
 }
 
-fn of_thread(own: &ThreadWish, what: &str, given: &[LuaValue]) -> Result<LuaValue, String> {
+fn of_thread(wish: &ThreadWish, what: &str, given: &[LuaValue]) -> Result<LuaValue, String> {
     match what {
-        "stop" => own.stopped.store(true, Relaxed),
-        "address" => return Ok(LuaValue::text(&lock(&own.address).0.to_string())),
+        "stop" => wish.stopped.store(true, Relaxed),
+        "address" => return Ok(LuaValue::text(&lock(&wish.address).0.to_string())),
         "move" => {
             let text = given.get(1).cloned().and_then(LuaValue::into_text);
             let address = text.and_then(|text| text.parse().ok());
-            *lock(&own.address) = (address.ok_or("it is no address")?, true);
+            *lock(&wish.address) = (address.ok_or("it is no address")?, true);
         }
         _ => return anywhere(what, given),
     }

@@ -25,7 +25,7 @@ pub fn flush() {
     fflush(ptr::null_mut());
 }
 
-/// What scripts ask of this program, by name.
+/// The functions of this program that scripts call by name.
 pub type Native = Box<dyn Fn(&str, &[LuaValue]) -> Result<LuaValue, String> + Send>;
 
 /// Calls into the prelude that have a place on the stack, so that they are found without a look-up.
@@ -95,7 +95,7 @@ enum LuaEnd {
     Exit(c_int),
 }
 
-/// What the allocator and the functions of a state work on.
+/// The state that the allocator and the functions of a Lua state work on.
 struct LuaAccount {
     forward: lua_Alloc,
     data: *mut c_void,
@@ -104,7 +104,7 @@ struct LuaAccount {
     end: Option<LuaEnd>,
     pulse: Arc<Pulse>,
     native: Native,
-    /// What [`LuaState::guarded`] runs; null otherwise.
+    /// The function that [`LuaState::guarded`] runs; null otherwise.
     body: *mut c_void,
     /// The script's `response` when it was called last, which the registry keeps alive, and how many arguments it takes.
     response: (*const c_void, Option<u8>),
@@ -211,7 +211,7 @@ impl LuaState {
         Ok(())
     }
 
-    /// What watches its calls.
+    /// The watchdog of its calls.
     pub fn pulse(&self) -> Arc<Pulse> {
         Arc::clone(&self.pulse)
     }
@@ -219,7 +219,7 @@ impl LuaState {
     /// Runs a chunk.
     ///
     /// # Errors
-    /// What is wrong with it, with file and line.
+    /// The error in it, with file and line.
     pub fn run(&mut self, file: &str, text: &[u8]) -> Result<(), String> {
         let name = CString::new(format!("@{file}")).map_err(|_| "its name has a NUL".to_owned())?;
         // SAFETY: loading returns errors as a status; the text is not kept.
@@ -235,7 +235,7 @@ impl LuaState {
     /// Calls a function of the prelude with copies of `given`, and returns a copy of what it returns.
     ///
     /// # Errors
-    /// What went wrong in it, with file and line.
+    /// The error in it, with file and line.
     pub fn call(&mut self, name: &str, given: &[LuaValue]) -> Result<LuaValue, String> {
         let mut value = LuaValue::Nil;
         // SAFETY: runs in protected mode.
@@ -329,7 +329,7 @@ impl LuaState {
         }
     }
 
-    /// What of an answer `response` takes: 1 the status, 2 headers, too, 3 the body, too; 3 before it was called.
+    /// The parts of an answer that `response` takes: 1 the status, 2 headers, too, 3 the body, too; 3 before it was called.
     pub fn takes(&mut self) -> u8 {
         // SAFETY: no call runs.
         let (known, takes) = unsafe { (*self.account).response };

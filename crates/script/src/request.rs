@@ -1,4 +1,4 @@
-//! What `request()` returned, taken apart: one request of HTTP/1.1, or several one after the other.
+//! The result of `request()`, parsed: one request of HTTP/1.1, or several one after the other.
 
 use prony_wire::Method;
 

@@ -14,7 +14,7 @@ use crate::{ScriptRun, ScriptThread, lock};
 /// Requests that `request` may return at once.
 const DEPTH_MAX: u32 = 1_000;
 
-/// What the script defines, as it was after the first `init`.
+/// The functions that the script defines, as they were after the first `init`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ScriptPlan {
     is_dynamic: bool,
@@ -26,7 +26,7 @@ pub struct ScriptPlan {
     pub depth: u32,
 }
 
-/// What a script defines. Its `request` is called once for that, as in wrk.
+/// The functions that a script defines. Its `request` is called once for that, as in wrk.
 ///
 /// # Errors
 /// That failed, or returned no whole requests.
@@ -120,7 +120,7 @@ impl ScriptSource {
         })
     }
 
-    /// What a slot does next; an error has the name of the call that failed.
+    /// The next step of a slot; an error has the name of the call that failed.
     fn step(&mut self, index: usize, place: usize) -> Result<ScriptStep, (&'static str, String)> {
         let lane = &mut self.lanes[index];
         if lane.sent < self.depth && lane.sent == place {

@@ -24,7 +24,7 @@ pub enum LuaValue {
     Text(Vec<u8>),
     /// Keys and values.
     Table(Vec<(LuaValue, LuaValue)>),
-    /// What cannot be copied, by its type.
+    /// A value that cannot be copied, by its type.
     Other(&'static str),
 }
 
@@ -46,9 +46,10 @@ impl LuaValue {
 
     /// A table with these names; what is nil is left out.
     pub fn named<const N: usize>(all: [(&str, LuaValue); N]) -> LuaValue {
-        let kept = all.into_iter().filter(|(_, value)| *value != LuaValue::Nil);
+        let defined = all.into_iter().filter(|(_, value)| *value != LuaValue::Nil);
         LuaValue::Table(
-            kept.map(|(name, value)| (LuaValue::text(name), value))
+            defined
+                .map(|(name, value)| (LuaValue::text(name), value))
                 .collect(),
         )
     }
@@ -65,7 +66,7 @@ impl LuaValue {
         }
     }
 
-    /// What of it, at whatever depth, cannot be copied, by its type.
+    /// The type of a part of it, at whatever depth, that cannot be copied.
     pub fn not_copied(&self) -> Option<&'static str> {
         match self {
             LuaValue::Other(kind) => Some(kind),

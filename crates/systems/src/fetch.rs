@@ -45,7 +45,7 @@ fn driver() -> anyhow::Result<DriverChoice> {
         .map_err(anyhow::Error::msg)?;
     Ok(match chosen {
         DriverChoice::Auto => DriverChoice::Epoll,
-        asked => asked,
+        chosen => chosen,
     })
 }
 

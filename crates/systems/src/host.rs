@@ -3,7 +3,7 @@
 use anyhow::{Context as _, anyhow};
 use clap::Args;
 use prony_base::typed::size;
-use prony_host::Own;
+use prony_host::LuaLimits;
 use prony_host::choice::{Version, configured};
 use prony_hosting::{Ended, Words, alone, supervise};
 
@@ -36,12 +36,16 @@ Example: prony host --workers 4 --static ./static --access-log - docs.app:app 80
 
 /// Serves until SIGTERM or SIGINT.
 pub fn run(words: &HostWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
-    let own = serde_json::to_value(Own {
+    let limits = serde_json::to_value(LuaLimits {
         memory_max: words.memory_max,
     })?;
-    let settings = words.hosting.resolve(own).map_err(|wrong| anyhow!(wrong))?;
-    let asked = configured(&settings.application, &settings.path).map_err(anyhow::Error::msg)?;
-    let version = lua54::decide(words.lua, asked, streams);
+    let settings = words
+        .hosting
+        .resolve(limits)
+        .map_err(|wrong| anyhow!(wrong))?;
+    let configured_lua =
+        configured(&settings.application, &settings.path).map_err(anyhow::Error::msg)?;
+    let version = lua54::decide(words.lua, configured_lua, streams);
     let ended = match (version, settings.workers) {
         (Version::Jit, 0) => alone(settings, prony_host::load, streams.out),
         (Version::Lua54, 0) => {

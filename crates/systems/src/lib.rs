@@ -37,7 +37,7 @@ pub fn run(
     };
     let words = match SystemsLine::try_parse_from(args) {
         Ok(words) => words,
-        Err(wrong) => return told(&wrong, streams),
+        Err(wrong) => return print_usage(&wrong, streams),
     };
     let done = match words.command {
         SystemsCommand::Bench(words) => bench::run(&words, streams),
@@ -57,13 +57,13 @@ pub fn run(
 
 /// What `prony completions` and its manual pages are to have of these words.
 fn print_words(streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
-    let text = CommandText::of(&SystemsLine::command());
+    let text = CommandText::new(&SystemsLine::command());
     writeln!(streams.out, "{}", serde_json::to_string(&text)?)?;
     Ok(Ending::Done)
 }
 
 /// `--help` and `--version` go to standard output and are no error.
-fn told(wrong: &clap::Error, streams: &mut Streams<'_>) -> ExitCode {
+fn print_usage(wrong: &clap::Error, streams: &mut Streams<'_>) -> ExitCode {
     let (to, ending) = match wrong.use_stderr() {
         true => (&mut *streams.err, Ending::Usage),
         false => (&mut *streams.out, Ending::Done),

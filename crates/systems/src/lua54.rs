@@ -24,7 +24,7 @@ pub enum Typed {
     Lua54,
 }
 
-/// What was typed goes before what is configured, and without either it is LuaJIT. What was asked for is said, with where.
+/// What was typed goes before what is configured, and without either it is LuaJIT. The choice is printed, with where it comes from.
 pub fn decide(
     typed: Option<Typed>,
     configured: Option<(Version, String)>,

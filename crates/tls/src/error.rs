@@ -1,4 +1,4 @@
-//! What can go wrong with TLS, by name.
+//! The errors of TLS, by name.
 
 use std::fmt;
 use std::io;
@@ -41,7 +41,7 @@ pub enum TlsError {
     NotYetValid(String),
     /// The server's certificate is for other hosts.
     WrongHost {
-        /// The name that was asked for.
+        /// The requested name.
         wanted: String,
         /// The names in the certificate.
         presented: Vec<String>,
@@ -210,9 +210,9 @@ impl From<io::Error> for TlsError {
 }
 
 impl TlsError {
-    /// What `rustls` says, in our names, for layers that run `rustls` themselves. `shown` tells whether a certificate
+    /// An error of `rustls` in our names, for layers that run `rustls` themselves. `shown` tells whether a certificate
     /// of the client was there to be shown.
-    pub fn of(error: Error, shown: bool) -> TlsError {
+    pub fn new(error: Error, shown: bool) -> TlsError {
         match error {
             Error::InvalidCertificate(certificate) => of_certificate(certificate),
             Error::AlertReceived(alert) => of_alert(alert, shown),
@@ -354,7 +354,7 @@ mod tests {
     fn errors_were_shown_as_names_of_rusts_types() {
         for error in all() {
             let said = format!("{error:?}");
-            let text = TlsError::of(error, false).to_string();
+            let text = TlsError::new(error, false).to_string();
             let bytes = text.as_bytes();
             let is_joined =
                 |pair: &[u8]| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase();
@@ -367,7 +367,7 @@ mod tests {
     #[test]
     fn a_certificate_that_a_server_wants_is_asked_for_whether_one_was_shown_or_not() {
         for shown in [false, true] {
-            let of = |alert| TlsError::of(Error::AlertReceived(alert), shown).name();
+            let of = |alert| TlsError::new(Error::AlertReceived(alert), shown).name();
             let wanted = of(AlertDescription::CertificateRequired);
             assert_eq!(wanted, "tls_client_certificate_required");
             let refused = of(AlertDescription::UnknownCA);
@@ -381,7 +381,7 @@ mod tests {
 
     #[test]
     fn the_frequent_ones_are_sentences() {
-        let of = |error| TlsError::of(error, false).to_string();
+        let of = |error| TlsError::new(error, false).to_string();
         let at = |seconds| UnixTime::since_unix_epoch(Duration::from_secs(seconds));
         let expired = CertificateError::ExpiredContext {
             time: at(300_000),

@@ -43,7 +43,7 @@ pub enum Advanced {
     Done(Box<TlsSession>, HandshakeFacts),
 }
 
-/// What a handshake has agreed.
+/// The parameters that a handshake has agreed on.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct HandshakeFacts {
     /// It went on from an earlier session.
@@ -68,8 +68,9 @@ impl Handshaking {
         out: &mut Vec<u8>,
     ) -> Result<Handshaking, TlsError> {
         let shows_certificate = config.shows_certificate();
-        let connection = UnbufferedClientConnection::new(config.of(offer), config.name_for(host)?)
-            .map_err(|error| TlsError::of(error, shows_certificate))?;
+        let connection =
+            UnbufferedClientConnection::new(config.client_config(offer), config.name_for(host)?)
+                .map_err(|error| TlsError::new(error, shows_certificate))?;
         let mut handshaking = Handshaking {
             role: HandshakeRole::Client(Box::new(connection)),
             incoming: Vec::new(),
@@ -87,7 +88,7 @@ impl Handshaking {
     /// None that a configuration which was built has.
     pub fn server(config: &ServerTls) -> Result<Handshaking, TlsError> {
         let connection = UnbufferedServerConnection::new(Arc::clone(&config.0))
-            .map_err(|error| TlsError::of(error, false))?;
+            .map_err(|error| TlsError::new(error, false))?;
         Ok(Handshaking {
             role: HandshakeRole::Server(Box::new(connection)),
             incoming: Vec::new(),
@@ -125,7 +126,7 @@ impl Handshaking {
             HandshakeRole::Client(client) => pump(&mut **client, incoming, out, plain),
             HandshakeRole::Server(server) => pump(&mut **server, incoming, out, plain),
         };
-        pumped.map_err(|error| TlsError::of(error, self.shows_certificate))
+        pumped.map_err(|error| TlsError::new(error, self.shows_certificate))
     }
 
     fn complete(self) -> Result<Advanced, TlsError> {
@@ -142,7 +143,7 @@ impl Handshaking {
             }
         };
         let (secrets, kernel) =
-            split.map_err(|error| TlsError::of(error, self.shows_certificate))?;
+            split.map_err(|error| TlsError::new(error, self.shows_certificate))?;
         let session = TlsSession::new(
             secrets,
             kernel,

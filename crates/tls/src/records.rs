@@ -19,7 +19,7 @@ const EXPLICIT_BYTES: usize = 8;
 const OVERHEAD_BYTES_MAX_12: usize = 2048;
 const OVERHEAD_BYTES_MAX_13: usize = 256;
 
-/// What a record carries, as on the wire.
+/// The content types of records, as on the wire.
 pub mod content {
     pub const CHANGE_CIPHER_SPEC: u8 = 20;
     pub const ALERT: u8 = 21;
@@ -27,7 +27,7 @@ pub mod content {
     pub const DATA: u8 = 23;
 }
 
-/// What a peer did wrong.
+/// A violation of the protocol by a peer.
 pub struct PeerFault {
     /// The alert that tells it so; none where the peer itself has sent one.
     pub alert: Option<AlertDescription>,
@@ -120,7 +120,7 @@ impl RecordKey {
         nonce
     }
 
-    /// What TLS 1.2 authenticates with a record.
+    /// The additional data that TLS 1.2 authenticates with a record.
     fn additional(&self, content: u8, plain_bytes: usize) -> [u8; 13] {
         let mut bytes = [0; 13];
         bytes[..8].copy_from_slice(&self.number.to_be_bytes());

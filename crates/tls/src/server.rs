@@ -1,4 +1,4 @@
-//! What a server presents, and which versions it speaks. Not for: making certificates (`certificate`).
+//! The certificate that a server presents, and the versions that it speaks. Not for: making certificates (`certificate`).
 
 use std::fmt;
 use std::path::Path;

@@ -31,7 +31,7 @@ const ALERT_FATAL: u8 = 2;
 const CLOSE_NOTIFY: u8 = 0;
 const USER_CANCELED: u8 = 90;
 
-/// What `rustls` still has to do for a connection: tickets and new keys.
+/// The part of `rustls` that a connection still needs: tickets and new keys.
 pub enum Kernel {
     Client(KernelConnection<ClientConnectionData>),
     Server(KernelConnection<ServerConnectionData>),
@@ -57,13 +57,13 @@ pub struct TlsSession {
     updates: u32,
     empty: u32,
     has_ended: bool,
-    /// What the peer did wrong: nothing that follows is looked at.
+    /// A violation by the peer: nothing that follows is read.
     fault: Option<PeerFault>,
     /// Most records with one key.
     records_max: u64,
 }
 
-/// What comes next of the peer.
+/// The next thing that the peer sent.
 #[derive(Debug, Eq, PartialEq)]
 pub enum PlainData<'a> {
     /// More bytes are needed.
@@ -74,7 +74,7 @@ pub enum PlainData<'a> {
     Ended,
 }
 
-/// What a decrypted record means; of data, where it is.
+/// The meaning of a decrypted record; of data, its place.
 enum RecordStep {
     Again,
     Ended,
@@ -209,7 +209,7 @@ impl TlsSession {
         Ok(Some(RecordStep::Ended))
     }
 
-    /// What the record means whose plain bytes are from `from` to `to`.
+    /// The meaning of the record whose plain bytes are from `from` to `to`.
     fn step(&mut self, kind: u8, from: usize, to: usize) -> Result<RecordStep, PeerFault> {
         match kind {
             content::HANDSHAKE | content::ALERT if self.is_tls13 && from == to => {
@@ -345,7 +345,7 @@ impl TlsSession {
     }
 
     fn error(&self, error: Error) -> TlsError {
-        TlsError::of(error, self.shows_certificate)
+        TlsError::new(error, self.shows_certificate)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What to trust, what to present, which versions and protocols to speak.
+//! The settings of TLS: what to trust, what to present, which versions and protocols to speak.
 
 use std::env;
 use std::fmt;
@@ -93,7 +93,7 @@ impl Offer {
     }
 }
 
-/// What to trust, what to show, and which versions to speak.
+/// The settings of a client: what to trust, what to show, and which versions to speak.
 #[derive(Clone)]
 pub struct TlsSettings {
     /// Trust the machine's authorities. On.
@@ -349,11 +349,11 @@ impl TlsConfig {
     }
 
     /// The configuration of `rustls` that offers these protocols.
-    pub fn of(&self, offer: Offer) -> Arc<ClientConfig> {
+    pub fn client_config(&self, offer: Offer) -> Arc<ClientConfig> {
         self.0.configs[offer as usize].clone()
     }
 
-    /// The name that is asked for and verified on a connection to `host`.
+    /// The name that is requested and verified on a connection to `host`.
     ///
     /// # Errors
     /// [`TlsError::BadServerName`] where `host` is neither a name nor an address.

@@ -11,12 +11,12 @@ use rustls::pki_types::ServerName;
 /// The sessions.
 #[derive(Debug)]
 pub struct Tickets {
-    kept: Mutex<KeptSessions>,
+    sessions: Mutex<StoredSessions>,
     tickets_max: usize,
 }
 
 #[derive(Debug, Default)]
-struct KeptSessions {
+struct StoredSessions {
     group: Option<NamedGroup>,
     /// Of TLS 1.2, which may go on any number of times.
     session: Option<Tls12ClientSessionValue>,
@@ -28,46 +28,46 @@ impl Tickets {
     /// None yet; at most so many.
     pub fn new(tickets_max: usize) -> Arc<Tickets> {
         Arc::new(Tickets {
-            kept: Mutex::default(),
+            sessions: Mutex::default(),
             tickets_max,
         })
     }
 
-    fn kept(&self) -> MutexGuard<'_, KeptSessions> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn sessions(&self) -> MutexGuard<'_, StoredSessions> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl ClientSessionStore for Tickets {
     fn set_kx_hint(&self, _: ServerName<'static>, group: NamedGroup) {
-        self.kept().group = Some(group);
+        self.sessions().group = Some(group);
     }
 
     fn kx_hint(&self, _: &ServerName<'_>) -> Option<NamedGroup> {
-        self.kept().group
+        self.sessions().group
     }
 
     fn set_tls12_session(&self, _: ServerName<'static>, value: Tls12ClientSessionValue) {
-        self.kept().session = Some(value);
+        self.sessions().session = Some(value);
     }
 
     fn tls12_session(&self, _: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
-        self.kept().session.clone()
+        self.sessions().session.clone()
     }
 
     fn remove_tls12_session(&self, _: &ServerName<'static>) {
-        self.kept().session = None;
+        self.sessions().session = None;
     }
 
     fn insert_tls13_ticket(&self, _: ServerName<'static>, value: Tls13ClientSessionValue) {
-        let mut kept = self.kept();
-        if kept.tickets.len() >= self.tickets_max {
-            kept.tickets.pop_front();
+        let mut sessions = self.sessions();
+        if sessions.tickets.len() >= self.tickets_max {
+            sessions.tickets.pop_front();
         }
-        kept.tickets.push_back(value);
+        sessions.tickets.push_back(value);
     }
 
     fn take_tls13_ticket(&self, _: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
-        self.kept().tickets.pop_back()
+        self.sessions().tickets.pop_back()
     }
 }

@@ -39,7 +39,7 @@ impl Verifier {
             })
     }
 
-    /// What is left of a refusal that is about the issuer alone.
+    /// The rest of a refusal, without the part about the issuer.
     ///
     /// `webpki` looks at a certificate's dates before it looks for who signed it or
     /// whether it is an authority's, and at its names last: those are left to check. The

@@ -1,4 +1,4 @@
-//! What TLS can go wrong with, in sentences: `rustls` shows most of it as names of its types.
+//! The errors of TLS as sentences: `rustls` shows most of it as names of its types.
 //! Not for: which error it is (`error`).
 
 use std::fmt::Debug;
@@ -16,7 +16,7 @@ pub(crate) fn alert(alert: AlertDescription) -> String {
     }
 }
 
-/// What an alert of this name means, where the name alone does not say it.
+/// The meaning of an alert of this name, where the name alone does not say it.
 pub(crate) fn meaning_of_alert(name: &str) -> Option<&'static str> {
     Some(match name {
         "handshake_failure" | "insufficient_security" => {
@@ -33,7 +33,7 @@ pub(crate) fn meaning_of_alert(name: &str) -> Option<&'static str> {
     })
 }
 
-/// What is wrong with a certificate, said of it.
+/// An error of a certificate, as a sentence about it.
 pub(crate) fn of_certificate(error: &CertificateError) -> String {
     let known = match error {
         CertificateError::BadEncoding => "its bytes are no certificate",
@@ -79,7 +79,7 @@ fn of_chain(why: &webpki::Error) -> String {
     known.to_owned()
 }
 
-/// What is wrong otherwise.
+/// Any other error, as a sentence.
 pub(crate) fn of_handshake(error: &Error) -> String {
     match error {
         Error::InappropriateMessage { .. } | Error::InappropriateHandshakeMessage { .. } => {

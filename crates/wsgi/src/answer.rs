@@ -1,9 +1,9 @@
-//! Answers that need no waiting, and what the application's author is told of faults in one.
+//! Answers that need no waiting, and messages to the application's author about faults in one.
 
 use prony_http::{Header, Response};
 use pyo3::prelude::*;
 
-use crate::environ::Asked;
+use crate::environ::WsgiRequest;
 use crate::failure::Failure;
 use crate::head::Head;
 
@@ -27,14 +27,14 @@ pub(crate) fn apologize(response: &mut Response, failure: &Failure, development:
     response.send(500, [TEXT], text.as_bytes());
 }
 
-/// What is said of a body with so many bytes too many.
+/// The message about a body with so many bytes too many.
 pub(crate) fn surplus_of(bytes: u64) -> String {
     format!("the body is longer than announced: {bytes} bytes were not sent")
 }
 
 /// Tells the application's author of a fault that is no error in Python.
 #[cold]
-pub(crate) fn complain(py: Python<'_>, asked: &Asked<'_>, what: &str) {
+pub(crate) fn complain(py: Python<'_>, parts: &WsgiRequest<'_>, what: &str) {
     let error = pyo3::exceptions::PyValueError::new_err(what.to_owned());
-    Failure::tell(py, &error, &asked.name());
+    Failure::tell(py, &error, &parts.name());
 }

@@ -8,12 +8,12 @@ use pyo3::prelude::*;
 
 use crate::answer::{apologize, complain, send, surplus_of};
 use crate::body::Block;
-use crate::environ::Asked;
+use crate::environ::WsgiRequest;
 use crate::failure::{Failure, traceback};
 use crate::file::FilePart;
 use crate::head::Head;
-use crate::own::Own;
 use crate::pool::Pool;
+use crate::python_settings::PythonSettings;
 use crate::run::Run;
 use crate::site::{Begun, Site};
 
@@ -36,15 +36,15 @@ enum Way {
 /// The module is not found or fails, or has no such callable; with file and line.
 pub(crate) fn load(post: &Post) -> Result<Application, LoadError> {
     let settings = &post.settings;
-    let own: Own = serde_json::from_value(settings.own.clone())
+    let python: PythonSettings = serde_json::from_value(settings.own.clone())
         .map_err(|error| LoadError(format!("settings of another version: {error}")))?;
     Python::attach(|py| {
         let loaded = || -> PyResult<Way> {
             let loading = py.import("prony_wsgi.loading")?;
             let path: Vec<_> = settings.path.iter().collect();
             let found = loading.call_method1("load", (settings.application.as_str(), path))?;
-            let site = || Site::new(py, found.clone().unbind(), settings, &own);
-            match own.threads {
+            let site = || Site::new(py, found.clone().unbind(), settings, &python);
+            match python.threads {
                 1 => Ok(Way::Here(Box::new(site()?))),
                 threads => {
                     let sites: PyResult<Vec<Site>> = (0..threads).map(|_| site()).collect();
@@ -62,7 +62,7 @@ pub(crate) fn load(post: &Post) -> Result<Application, LoadError> {
     })
 }
 
-/// What is said of an application that cannot be loaded.
+/// The message about an application that cannot be loaded.
 fn explained(py: Python<'_>, error: &PyErr) -> String {
     let kind = error.get_type(py);
     let is_ours = kind.name().is_ok_and(|name| name == "LoadError");
@@ -75,15 +75,15 @@ fn explained(py: Python<'_>, error: &PyErr) -> String {
 impl Handler for Application {
     async fn handle(&self, request: &Request<'_>, response: &mut Response) {
         let peer = response.peer_addr();
-        let asked = Asked::of(request, peer);
+        let parts = WsgiRequest::new(request, peer);
         match &self.way {
-            Way::Here(site) => self.run_here(site, &asked, response).await,
-            Way::Pool(pool) => pool.answer(&asked, response, self.development).await,
+            Way::Here(site) => self.run_here(site, &parts, response).await,
+            Way::Pool(pool) => pool.answer(&parts, response, self.development).await,
         }
     }
 }
 
-/// What is to be done after the first part, which needs no waiting.
+/// The next step after the first part, which needs no waiting.
 enum Next<'s> {
     Nothing,
     /// All is sent; then the iterable has its end.
@@ -94,11 +94,11 @@ enum Next<'s> {
 
 impl Application {
     /// Runs the application on this thread.
-    async fn run_here(&self, site: &Site, asked: &Asked<'_>, response: &mut Response) {
-        let next = Python::attach(|py| match site.begin(py, asked, None) {
+    async fn run_here(&self, site: &Site, parts: &WsgiRequest<'_>, response: &mut Response) {
+        let next = Python::attach(|py| match site.begin(py, parts, None) {
             Ok((run, begun)) => first(py, run, begun, response),
             Err(error) => {
-                let failure = Failure::tell(py, &error, &asked.name());
+                let failure = Failure::tell(py, &error, &parts.name());
                 apologize(response, &failure, self.development);
                 failure.heed();
                 Next::Nothing
@@ -106,15 +106,15 @@ impl Application {
         });
         match next {
             Next::Nothing => {}
-            Next::Rest(run) => finish(run, asked, response).await,
+            Next::Rest(run) => finish(run, parts, response).await,
             Next::Blocks(mut run, head, length, block) => {
-                pour(&mut run, head, length, block, asked, response).await;
+                pour(&mut run, head, length, block, parts, response).await;
                 // Its end may take a while, and the client has no part in it.
                 let _ = response.flush().await;
                 Python::attach(|py| run.end(py));
             }
             Next::File(run, head, part) => {
-                send_file(response, &head, part, asked).await;
+                send_file(response, &head, part, parts).await;
                 let _ = response.flush().await;
                 Python::attach(|py| run.end(py));
             }
@@ -142,7 +142,7 @@ fn first<'s>(py: Python<'_>, run: Run<'s>, begun: Begun<'_>, response: &mut Resp
             head: Some(head),
             length,
             first,
-        } => Next::Blocks(run, head, length, Block::of(first)),
+        } => Next::Blocks(run, head, length, Block::from_body(first)),
         // Only `write` of a thread that is not the loop's sends a head.
         Begun::Blocks { head: None, .. } => Next::Nothing,
         Begun::File { head, part } => Next::File(run, head, part),
@@ -150,17 +150,17 @@ fn first<'s>(py: Python<'_>, run: Run<'s>, begun: Begun<'_>, response: &mut Resp
 }
 
 /// Lets the iterable of an answer that is sent come to its end.
-async fn finish(mut run: Run<'_>, asked: &Asked<'_>, response: &mut Response) {
+async fn finish(mut run: Run<'_>, parts: &WsgiRequest<'_>, response: &mut Response) {
     let _ = response.flush().await;
     Python::attach(|py| {
-        let rest = match asked.is_head() {
+        let rest = match parts.is_head() {
             true => Ok(0),
             false => run.exhaust(py),
         };
         match rest {
             Ok(0) => {}
-            Ok(surplus) => complain(py, asked, &surplus_of(surplus)),
-            Err(error) => Failure::tell(py, &error, &asked.name()).heed(),
+            Ok(surplus) => complain(py, parts, &surplus_of(surplus)),
+            Err(error) => Failure::tell(py, &error, &parts.name()).heed(),
         }
         run.end(py);
     });
@@ -172,7 +172,7 @@ async fn pour(
     head: Head,
     length: Option<u64>,
     mut block: Block,
-    asked: &Asked<'_>,
+    parts: &WsgiRequest<'_>,
     response: &mut Response,
 ) {
     let headers = head.headers.as_headers();
@@ -188,22 +188,22 @@ async fn pour(
         };
         if let Err(error) = sent {
             if error.kind() == std::io::ErrorKind::InvalidInput {
-                Python::attach(|py| complain(py, asked, &error.to_string()));
+                Python::attach(|py| complain(py, parts, &error.to_string()));
             }
             return;
         }
         let next = Python::attach(|py| {
             drop(block);
             match run.next(py) {
-                Ok(next) => Ok(next.map(Block::of)),
-                Err(error) => Err(Failure::tell(py, &error, &asked.name())),
+                Ok(next) => Ok(next.map(Block::from_body)),
+                Err(error) => Err(Failure::tell(py, &error, &parts.name())),
             }
         });
         match next {
             Ok(Some(next)) => block = next,
             Ok(None) => {
                 if let Err(error) = writer.finish().await {
-                    Python::attach(|py| complain(py, asked, &error.to_string()));
+                    Python::attach(|py| complain(py, parts, &error.to_string()));
                 }
                 return;
             }
@@ -214,7 +214,7 @@ async fn pour(
 }
 
 /// Sends a part of a file.
-async fn send_file(response: &mut Response, head: &Head, part: FilePart, asked: &Asked<'_>) {
+async fn send_file(response: &mut Response, head: &Head, part: FilePart, parts: &WsgiRequest<'_>) {
     let headers = head.headers.as_headers();
     let mut writer = response.stream(head.status_line(), &headers, Some(part.length));
     let file = Rc::new(part.file);
@@ -228,6 +228,6 @@ async fn send_file(response: &mut Response, head: &Head, part: FilePart, asked: 
     if let Err(error) = sent
         && error.kind() == std::io::ErrorKind::UnexpectedEof
     {
-        Python::attach(|py| complain(py, asked, &error.to_string()));
+        Python::attach(|py| complain(py, parts, &error.to_string()));
     }
 }

@@ -40,7 +40,7 @@ pub(crate) enum Block {
 }
 
 impl Block {
-    pub(crate) fn of(body: Body<'_>) -> Block {
+    pub(crate) fn from_body(body: Body<'_>) -> Block {
         match body {
             Body::Empty => Block::Empty,
             Body::Python(bytes) => Block::Python(bytes.into()),

@@ -8,7 +8,7 @@ use prony_hosting::{Ended, Error, Settings, Words, alone, supervise};
 use pyo3::prelude::*;
 
 use crate::application;
-use crate::own::Own;
+use crate::python_settings::PythonSettings;
 
 /// Serves a WSGI application
 #[derive(Debug, Parser)]
@@ -36,7 +36,7 @@ pub(crate) fn main(py: Python<'_>, arguments: Vec<String>, worker: Vec<String>) 
             }
         };
         match resolve(&command) {
-            Ok(settings) => told(serve(settings, &worker)),
+            Ok(settings) => print_end(serve(settings, &worker)),
             Err(wrong) => {
                 complain(&wrong);
                 MISUSED
@@ -52,11 +52,11 @@ pub(crate) fn work(py: Python<'_>) -> u8 {
 }
 
 fn resolve(command: &Command) -> Result<Settings, String> {
-    let own = Own {
+    let python = PythonSettings {
         threads: command.threads,
     };
-    let own = serde_json::to_value(own).map_err(|error| error.to_string())?;
-    command.hosting.resolve(own)
+    let python = serde_json::to_value(python).map_err(|error| error.to_string())?;
+    command.hosting.resolve(python)
 }
 
 fn serve(settings: Settings, worker: &[String]) -> Result<Ended, Error> {
@@ -68,7 +68,7 @@ fn serve(settings: Settings, worker: &[String]) -> Result<Ended, Error> {
     supervise(settings, &worker, out, err)
 }
 
-fn told(ended: Result<Ended, Error>) -> i32 {
+fn print_end(ended: Result<Ended, Error>) -> i32 {
     match ended {
         Ok(Ended::Gracefully) => 0,
         Ok(Ended::AtOnce) => 1,

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::file::FileWrapper;
-use crate::own::Own;
+use crate::python_settings::PythonSettings;
 
 /// Names of headers, and addresses, whose strings are kept. Clients choose them, so that
 /// there is a limit; what comes after is made anew each time.
@@ -50,9 +50,9 @@ const KNOWN: [&str; 22] = [
 /// only while two thirds of the entries that it ever had are there, and entry by entry else.
 const ROOM: usize = 8;
 
-/// What is asked, wherever it is kept.
+/// The parts of a request, wherever it is kept.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct WsgiRequest<'a> {
     pub(crate) method: Method,
     pub(crate) path: &'a str,
     pub(crate) query: &'a str,
@@ -62,9 +62,9 @@ pub(crate) struct Asked<'a> {
     pub(crate) peer: Option<SocketAddr>,
 }
 
-impl<'a> Asked<'a> {
-    pub(crate) fn of(request: &Request<'a>, peer: Option<SocketAddr>) -> Asked<'a> {
-        Asked {
+impl<'a> WsgiRequest<'a> {
+    pub(crate) fn new(request: &Request<'a>, peer: Option<SocketAddr>) -> WsgiRequest<'a> {
+        WsgiRequest {
             method: request.method(),
             path: request.path(),
             query: request.query(),
@@ -116,7 +116,7 @@ struct Methods {
     patch: Py<PyString>,
 }
 
-/// What becomes of a header line.
+/// The name of a header in an environ.
 enum Name {
     /// It is an entry with this key, and lines with the same key are joined by this.
     Key(Py<PyString>, &'static [u8]),
@@ -126,10 +126,14 @@ enum Name {
 }
 
 impl Environs {
-    pub(crate) fn new(py: Python<'_>, settings: &Settings, own: &Own) -> PyResult<Environs> {
+    pub(crate) fn new(
+        py: Python<'_>,
+        settings: &Settings,
+        python_settings: &PythonSettings,
+    ) -> PyResult<Environs> {
         let intern = |text: &str| PyString::intern(py, text).unbind();
         Ok(Environs {
-            template: template(py, settings, own)?.unbind(),
+            template: template(py, settings, python_settings)?.unbind(),
             keys: Keys {
                 request_method: intern("REQUEST_METHOD"),
                 path_info: intern("PATH_INFO"),
@@ -158,37 +162,37 @@ impl Environs {
     pub(crate) fn make<'py>(
         &self,
         py: Python<'py>,
-        asked: &Asked<'_>,
+        parts: &WsgiRequest<'_>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let environ = self.template.bind(py).copy()?;
         let keys = &self.keys;
-        if asked.method != Method::Get {
-            environ.set_item(keys.request_method.bind(py), self.method(py, &asked.method))?;
+        if parts.method != Method::Get {
+            environ.set_item(keys.request_method.bind(py), self.method(py, &parts.method))?;
         }
-        environ.set_item(keys.path_info.bind(py), path(py, asked.path))?;
-        if !asked.query.is_empty() {
-            let query = latin1(py, asked.query.as_bytes());
+        environ.set_item(keys.path_info.bind(py), path(py, parts.path))?;
+        if !parts.query.is_empty() {
+            let query = latin1(py, parts.query.as_bytes());
             environ.set_item(keys.query_string.bind(py), query)?;
         }
-        if asked.version == Version::Http10 {
+        if parts.version == Version::Http10 {
             environ.set_item(keys.server_protocol.bind(py), self.http10.bind(py))?;
         }
-        if let Some(peer) = asked.peer {
+        if let Some(peer) = parts.peer {
             environ.set_item(keys.remote_addr.bind(py), self.peer(py, peer.ip()))?;
         }
-        for header in &asked.headers {
-            self.put(&environ, &header, &asked.headers)?;
+        for header in &parts.headers {
+            self.put(&environ, &header, &parts.headers)?;
         }
-        let has_body = !asked.body.is_empty();
-        if has_body || asked.headers.get("content-length").is_some() {
-            let length = PyString::new(py, &asked.body.len().to_string());
+        let has_body = !parts.body.is_empty();
+        if has_body || parts.headers.get("content-length").is_some() {
+            let length = PyString::new(py, &parts.body.len().to_string());
             environ.set_item(keys.content_length.bind(py), length)?;
         }
         let input = match has_body {
             true => self
                 .bytes_io
                 .bind(py)
-                .call1((PyBytes::new(py, asked.body),))?,
+                .call1((PyBytes::new(py, parts.body),))?,
             false => self.bytes_io.bind(py).call0()?,
         };
         environ.set_item(keys.input.bind(py), input)?;
@@ -197,7 +201,7 @@ impl Environs {
 
     fn method<'py>(&self, py: Python<'py>, method: &Method) -> Bound<'py, PyString> {
         let methods = &self.methods;
-        let kept = match method {
+        let object = match method {
             Method::Head => &methods.head,
             Method::Post => &methods.post,
             Method::Put => &methods.put,
@@ -206,13 +210,13 @@ impl Environs {
             Method::Patch => &methods.patch,
             other => return PyString::new(py, other.name()),
         };
-        kept.bind(py).clone()
+        object.bind(py).clone()
     }
 
     fn peer<'py>(&self, py: Python<'py>, address: IpAddr) -> Bound<'py, PyString> {
         let mut peers = self.peers.borrow_mut();
-        if let Some(kept) = peers.get(&address) {
-            return kept.bind(py).clone();
+        if let Some(object) = peers.get(&address) {
+            return object.bind(py).clone();
         }
         let text = PyString::new(py, &address.to_string());
         if peers.len() < KEPT_MAX {
@@ -232,11 +236,11 @@ impl Environs {
         let name = header.name;
         let mut names = self.names.borrow_mut();
         let made;
-        let kept = match names.get(name.as_bytes()) {
-            Some(kept) => kept,
+        let known = match names.get(name.as_bytes()) {
+            Some(known) => known,
             None => {
                 let is_kept = names.len() < KEPT_MAX && name.len() <= KEPT_BYTES_MAX;
-                let new = Name::of(py, name, is_kept);
+                let new = Name::new(py, name, is_kept);
                 if is_kept {
                     names.entry(name.as_bytes().into()).or_insert(new)
                 } else {
@@ -245,7 +249,7 @@ impl Environs {
                 }
             }
         };
-        let Name::Key(key, joint) = kept else {
+        let Name::Key(key, joint) = known else {
             return Ok(());
         };
         let before = environ.len();
@@ -259,8 +263,8 @@ impl Environs {
 }
 
 impl Name {
-    /// What is interned may live as long as the process: only what is kept is.
-    fn of(py: Python<'_>, name: &str, is_kept: bool) -> Name {
+    /// A name that is interned may live as long as the process: only those that are kept are.
+    fn new(py: Python<'_>, name: &str, is_kept: bool) -> Name {
         let key = match name.to_ascii_lowercase().as_str() {
             "content-length" | "transfer-encoding" => return Name::Dropped,
             name if name.contains('_') => return Name::Dropped,
@@ -283,12 +287,16 @@ fn known(py: Python<'_>) -> HashMap<Box<[u8]>, Name> {
     KNOWN
         .into_iter()
         .flat_map(|name| [name.to_owned(), name.to_ascii_lowercase()])
-        .map(|name| (name.as_bytes().into(), Name::of(py, &name, true)))
+        .map(|name| (name.as_bytes().into(), Name::new(py, &name, true)))
         .collect()
 }
 
-/// What all environs of an application have in common.
-fn template<'py>(py: Python<'py>, settings: &Settings, own: &Own) -> PyResult<Bound<'py, PyDict>> {
+/// The entries that all environs of an application share.
+fn template<'py>(
+    py: Python<'py>,
+    settings: &Settings,
+    python_settings: &PythonSettings,
+) -> PyResult<Bound<'py, PyDict>> {
     let template = PyDict::new(py);
     let room: Vec<String> = (0..ROOM).map(|number| format!("room {number}")).collect();
     for name in &room {
@@ -312,7 +320,7 @@ fn template<'py>(py: Python<'py>, settings: &Settings, own: &Own) -> PyResult<Bo
     template.set_item("SERVER_NAME", settings.address.ip().to_string())?;
     template.set_item("SERVER_PORT", settings.address.port().to_string())?;
     for (key, truth) in [
-        ("wsgi.multithread", own.threads > 1),
+        ("wsgi.multithread", python_settings.threads > 1),
         ("wsgi.multiprocess", settings.workers > 1),
         ("wsgi.run_once", false),
         ("wsgi.input_terminated", true),
@@ -334,12 +342,12 @@ fn path<'py>(py: Python<'py>, path: &str) -> Bound<'py, PyString> {
     if !path.contains('%') {
         return latin1(py, path.as_bytes());
     }
-    latin1(py, &decoded(path.as_bytes()))
+    latin1(py, &decode(path.as_bytes()))
 }
 
 /// `bytes` with `%XX` decoded; what only looks like it stays.
-fn decoded(bytes: &[u8]) -> Vec<u8> {
-    let mut whole = Vec::with_capacity(bytes.len());
+fn decode(bytes: &[u8]) -> Vec<u8> {
+    let mut decoded = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
     while let Some((&first, after)) = rest.split_first() {
         let pair = after
@@ -347,16 +355,16 @@ fn decoded(bytes: &[u8]) -> Vec<u8> {
             .and_then(|pair| Some((digit(pair[0])?, digit(pair[1])?)));
         match pair {
             Some((high, low)) if first == b'%' => {
-                whole.push(high << 4 | low);
+                decoded.push(high << 4 | low);
                 rest = &after[2..];
             }
             _ => {
-                whole.push(first);
+                decoded.push(first);
                 rest = after;
             }
         }
     }
-    whole
+    decoded
 }
 
 fn digit(byte: u8) -> Option<u8> {

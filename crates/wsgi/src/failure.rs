@@ -1,11 +1,11 @@
-//! What an application's error comes to: what its author reads, and what the client gets.
+//! Errors of an application: the message for its author, and the answer to the client.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PySystemExit};
 use pyo3::prelude::*;
 
-/// An error that an application raised, told already.
+/// An error that an application raised, printed already.
 #[derive(Debug)]
 pub(crate) struct Failure {
     /// With its traceback.
@@ -15,12 +15,12 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Writes `error` with its traceback to `sys.stderr`, with what was asked for.
+    /// Writes `error` with its traceback to `sys.stderr`, with the request.
     #[cold]
-    pub(crate) fn tell(py: Python<'_>, error: &PyErr, asked: &str) -> Failure {
+    pub(crate) fn tell(py: Python<'_>, error: &PyErr, request: &str) -> Failure {
         let ends = error.is_instance_of::<PySystemExit>(py)
             || error.is_instance_of::<PyKeyboardInterrupt>(py);
-        let mut text = format!("prony-wsgi: {asked} failed\n{}", traceback(py, error));
+        let mut text = format!("prony-wsgi: {request} failed\n{}", traceback(py, error));
         if ends {
             text.push_str("prony-wsgi: the application ended its process: no more requests\n");
         }
@@ -30,7 +30,7 @@ impl Failure {
     }
 }
 
-/// Whether this process was told to end: of a second signal it would end at once.
+/// Whether this process is to end: of a second signal it would end at once.
 static IS_HEEDED: AtomicBool = AtomicBool::new(false);
 
 impl Failure {

@@ -14,7 +14,7 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// What the first line is to say.
+    /// The status of the first line.
     pub(crate) fn status_line(&self) -> Status<'_> {
         match self.reason.is_empty() {
             true => self.status.into(),

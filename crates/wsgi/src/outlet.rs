@@ -14,7 +14,7 @@ use crate::head::Head;
 /// Blocks from this size on are sent from where Python has them.
 const COPIED_BYTES_MAX: usize = 64 << 10;
 
-/// What a thread has for the loop.
+/// A message from a thread to the loop.
 pub(crate) enum Message {
     Whole(Head, Vec<u8>),
     /// The answer is a file: no thread waits for the client.
@@ -26,7 +26,7 @@ pub(crate) enum Message {
     Failed(Failure),
 }
 
-/// What came of sending.
+/// The outcome of sending.
 pub(crate) enum Sent {
     Well,
     /// It was to HEAD: no more of it is needed.
@@ -42,7 +42,7 @@ pub(crate) enum Sent {
 pub(crate) struct Outlet(Sender<Message>);
 
 impl Sent {
-    pub(crate) fn of(sent: std::io::Result<()>) -> Sent {
+    pub(crate) fn from_result(sent: std::io::Result<()>) -> Sent {
         use std::io::ErrorKind::{InvalidInput, UnexpectedEof};
         match sent {
             Ok(()) => Sent::Well,
@@ -76,8 +76,8 @@ impl Outlet {
         py: Python<'_>,
         message: impl FnOnce(channel::Sender<Sent>) -> Message,
     ) -> PyResult<Sent> {
-        let (told, answer) = channel::bounded(1);
-        self.put(message(told))?;
+        let (reply, answer) = channel::bounded(1);
+        self.put(message(reply))?;
         Ok(py.detach(move || answer.recv().unwrap_or(Sent::Gone)))
     }
 
@@ -89,7 +89,7 @@ impl Outlet {
     /// Sends what the application gave to `write`.
     pub(crate) fn write(&self, py: Python<'_>, data: &Bound<'_, PyBytes>) -> PyResult<()> {
         let body = Body::Python(data.clone());
-        match self.put_and_wait(py, |told| Message::Data(carried(body), told))? {
+        match self.put_and_wait(py, |reply| Message::Data(carried(body), reply))? {
             Sent::Well | Sent::Unwanted => Ok(()),
             Sent::Gone => Err(PyConnectionResetError::new_err("the client is gone")),
             Sent::Wrong(why) => Err(pyo3::exceptions::PyValueError::new_err(why)),
@@ -101,6 +101,6 @@ impl Outlet {
 pub(crate) fn carried(body: Body<'_>) -> Block {
     match body.as_bytes().len() {
         0..COPIED_BYTES_MAX => Block::Own(body.into_vec()),
-        _ => Block::of(body),
+        _ => Block::from_body(body),
     }
 }

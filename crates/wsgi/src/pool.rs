@@ -18,7 +18,7 @@ use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
 use crate::answer::{apologize, complain, send, surplus_of};
 use crate::body::{Block, Body};
-use crate::environ::Asked;
+use crate::environ::WsgiRequest;
 use crate::failure::Failure;
 use crate::file::FilePart;
 use crate::head::Head;
@@ -28,7 +28,7 @@ use crate::site::{Begun, Site};
 
 /// A thread waits for the answer to each message but the first and the last.
 const MESSAGES_MAX: usize = 4;
-/// What all threads together may take to notice that the loop has ended. Their requests are
+/// The time that all threads together may take to notice that the loop has ended. Their requests are
 /// over by then, so that one that does not is stuck.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -83,12 +83,12 @@ impl Pool {
     /// Has a request answered by one of the threads.
     pub(crate) async fn answer(
         &self,
-        asked: &Asked<'_>,
+        parts: &WsgiRequest<'_>,
         response: &mut Response,
         development: bool,
     ) {
         let (sender, mut receiver) = mailbox(MESSAGES_MAX);
-        let job = Job::of(asked, Outlet::new(sender));
+        let job = Job::new(parts, Outlet::new(sender));
         let taken = self
             .jobs
             .as_ref()
@@ -100,7 +100,7 @@ impl Pool {
             Some(Message::Whole(head, body)) => return send(response, &head, &body),
             Some(Message::WholeFile(head, part)) => {
                 if let Sent::Wrong(why) = file(response, &head, part).await {
-                    say(asked, &why);
+                    say(parts, &why);
                 }
                 return;
             }
@@ -111,18 +111,18 @@ impl Pool {
         let headers = head.headers.as_headers();
         let mut writer = response.stream(head.status_line(), &headers, length);
         while let Some(message) = receiver.recv().await {
-            let (sent, told) = match message {
-                Message::Data(block, told) => (data(&mut writer, block).await, told),
-                Message::End(told) => {
-                    let sent = Sent::of(writer.finish().await);
+            let (sent, reply) = match message {
+                Message::Data(block, reply) => (data(&mut writer, block).await, reply),
+                Message::End(reply) => {
+                    let sent = Sent::from_result(writer.finish().await);
                     let _ = response.flush().await;
-                    let _ = told.send(sent);
+                    let _ = reply.send(sent);
                     return;
                 }
                 _ => return,
             };
             let goes_on = matches!(sent, Sent::Well | Sent::Unwanted);
-            let _ = told.send(sent);
+            let _ = reply.send(sent);
             if !goes_on {
                 return;
             }
@@ -149,8 +149,8 @@ async fn data(writer: &mut BodyWriter<'_>, block: Block) -> Sent {
         return Sent::Unwanted;
     }
     match writer.write(block.as_bytes()).await {
-        Ok(()) => Sent::of(writer.flush().await),
-        failed => Sent::of(failed),
+        Ok(()) => Sent::from_result(writer.flush().await),
+        failed => Sent::from_result(failed),
     }
 }
 
@@ -161,38 +161,38 @@ async fn file(response: &mut Response, head: &Head, part: FilePart) -> Sent {
         let file = Rc::new(part.file);
         let sent = writer.write_file(&file, part.offset, part.length).await;
         if sent.is_err() {
-            return Sent::of(sent);
+            return Sent::from_result(sent);
         }
     }
-    Sent::of(writer.finish().await)
+    Sent::from_result(writer.finish().await)
 }
 
 /// Tells of what went wrong without waiting for the interpreter.
 #[cold]
-fn say(asked: &Asked<'_>, why: &str) {
-    let told = format!("prony-wsgi: {} failed\n{why}\n", asked.name());
+fn say(parts: &WsgiRequest<'_>, why: &str) {
+    let text = format!("prony-wsgi: {} failed\n{why}\n", parts.name());
     // Where stderr is closed, there is nobody to tell.
-    let _ = std::io::stderr().write_all(told.as_bytes());
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
 impl Job {
-    fn of(asked: &Asked<'_>, outlet: Outlet) -> Job {
+    fn new(parts: &WsgiRequest<'_>, outlet: Outlet) -> Job {
         let mut headers = OwnedHeaders::default();
-        headers.copy_from(&asked.headers);
+        headers.copy_from(&parts.headers);
         Job {
-            method: asked.method,
-            path: asked.path.to_owned(),
-            query: asked.query.to_owned(),
-            version: asked.version,
+            method: parts.method,
+            path: parts.path.to_owned(),
+            query: parts.query.to_owned(),
+            version: parts.version,
             headers,
-            body: asked.body.to_vec(),
-            peer: asked.peer,
+            body: parts.body.to_vec(),
+            peer: parts.peer,
             outlet,
         }
     }
 
-    fn asked(&self) -> Asked<'_> {
-        Asked {
+    fn parts(&self) -> WsgiRequest<'_> {
+        WsgiRequest {
             method: self.method,
             path: &self.path,
             query: &self.query,
@@ -211,9 +211,9 @@ fn serve(py: Python<'_>, site: &Site, jobs: &channel::Receiver<Job>) {
         if job.outlet.is_closed() {
             continue;
         }
-        let asked = job.asked();
-        if let Err(error) = perform(py, site, &asked, &job.outlet) {
-            let failure = Failure::tell(py, &error, &asked.name());
+        let parts = job.parts();
+        if let Err(error) = perform(py, site, &parts, &job.outlet) {
+            let failure = Failure::tell(py, &error, &parts.name());
             failure.heed();
             // A client that is gone needs no apology.
             let _ = job.outlet.put(Message::Failed(failure));
@@ -222,8 +222,8 @@ fn serve(py: Python<'_>, site: &Site, jobs: &channel::Receiver<Job>) {
 }
 
 /// Has the application answer one request.
-fn perform(py: Python<'_>, site: &Site, asked: &Asked<'_>, outlet: &Outlet) -> PyResult<()> {
-    let (mut run, begun) = site.begin(py, asked, Some(outlet.clone()))?;
+fn perform(py: Python<'_>, site: &Site, parts: &WsgiRequest<'_>, outlet: &Outlet) -> PyResult<()> {
+    let (mut run, begun) = site.begin(py, parts, Some(outlet.clone()))?;
     let end = match begun {
         Begun::Whole {
             head,
@@ -232,10 +232,10 @@ fn perform(py: Python<'_>, site: &Site, asked: &Asked<'_>, outlet: &Outlet) -> P
         } => {
             // A client that is gone does not keep the application from its end.
             let _ = outlet.put(Message::Whole(head, body.into_vec()));
-            if has_rest && !asked.is_head() {
+            if has_rest && !parts.is_head() {
                 match run.exhaust(py)? {
                     0 => {}
-                    surplus => complain(py, asked, &surplus_of(surplus)),
+                    surplus => complain(py, parts, &surplus_of(surplus)),
                 }
             }
             Sent::Well
@@ -256,7 +256,7 @@ fn perform(py: Python<'_>, site: &Site, asked: &Asked<'_>, outlet: &Outlet) -> P
         }
     };
     if let Sent::Wrong(why) = end {
-        complain(py, asked, &why);
+        complain(py, parts, &why);
     }
     run.end(py);
     Ok(())
@@ -267,7 +267,7 @@ fn pour(py: Python<'_>, run: &mut Run<'_>, first: Body<'_>, outlet: &Outlet) -> 
     let mut next = Some(first);
     while let Some(body) = next {
         if !body.as_bytes().is_empty() {
-            match outlet.put_and_wait(py, |told| Message::Data(carried(body), told))? {
+            match outlet.put_and_wait(py, |reply| Message::Data(carried(body), reply))? {
                 Sent::Well => {}
                 Sent::Unwanted => break,
                 other => return Ok(other),

@@ -1,4 +1,4 @@
-//! What is left of a request once the application was called: its iterable.
+//! The rest of a request once the application was called: its iterable.
 
 use pyo3::prelude::*;
 use pyo3::types::PyIterator;

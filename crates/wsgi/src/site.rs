@@ -8,12 +8,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use crate::body::Body;
-use crate::environ::{Asked, Environs};
+use crate::environ::{Environs, WsgiRequest};
 use crate::file::{FilePart, FileWrapper, block};
 use crate::head::Head;
 use crate::outlet::Outlet;
-use crate::own::Own;
 use crate::places::Places;
+use crate::python_settings::PythonSettings;
 use crate::run::Run;
 use crate::start::{StartResponse, is_only_ours};
 use prony_hosting::Settings;
@@ -40,7 +40,7 @@ pub(crate) struct Start {
     function: Py<PyAny>,
 }
 
-/// What an application has come to when its first bytes are there.
+/// The state of an application when its first bytes are there.
 pub(crate) enum Begun<'py> {
     /// All of an answer.
     Whole {
@@ -65,11 +65,11 @@ impl Site {
         py: Python<'_>,
         application: Py<PyAny>,
         settings: &Settings,
-        own: &Own,
+        python_settings: &PythonSettings,
     ) -> PyResult<Site> {
         Ok(Site {
             application,
-            environs: Environs::new(py, settings, own)?,
+            environs: Environs::new(py, settings, python_settings)?,
             places: Places::new(py)?,
             spares: RefCell::default(),
         })
@@ -79,10 +79,10 @@ impl Site {
     pub(crate) fn begin<'s, 'py>(
         &'s self,
         py: Python<'py>,
-        asked: &Asked<'_>,
+        parts: &WsgiRequest<'_>,
         outlet: Option<Outlet>,
     ) -> PyResult<(Run<'s>, Begun<'py>)> {
-        let environ = self.environs.make(py, asked)?;
+        let environ = self.environs.make(py, parts)?;
         let start = self.take_start(py, outlet)?;
         let function = start.function.bind(py).clone();
         let object = start.object.clone_ref(py);
@@ -92,7 +92,7 @@ impl Site {
         drop((environ, function));
         let began = Beginning {
             start: object.bind(py).get(),
-            is_head: asked.method == Method::Head,
+            is_head: parts.method == Method::Head,
             run: &mut run,
         };
         let begun = began.begin(py, returned)?;
@@ -141,7 +141,7 @@ impl<'a> Beginning<'a, '_> {
         let is_plain = written.is_empty() && !self.start.is_sent();
         if is_plain {
             match listed(&returned)? {
-                Listed::Whole(body) => return self.whole(self.head()?, body, false),
+                Listed::Whole(body) => return self.complete(self.head()?, body, false),
                 Listed::Long(length) => self.announce(length)?,
                 Listed::Not => {}
             }
@@ -161,10 +161,10 @@ impl<'a> Beginning<'a, '_> {
             return self.blocks(Body::Own(written));
         }
         match self.run.next(py)? {
-            Some(first) if has_one => self.whole(self.head()?, first, true),
+            Some(first) if has_one => self.complete(self.head()?, first, true),
             Some(first) => self.blocks(first),
             None if self.start.is_sent() => self.blocks(Body::Empty),
-            None => self.whole(self.head()?, Body::Empty, true),
+            None => self.complete(self.head()?, Body::Empty, true),
         }
     }
 
@@ -184,7 +184,7 @@ impl<'a> Beginning<'a, '_> {
         }
     }
 
-    fn whole<'py>(&self, head: Head, body: Body<'py>, has_rest: bool) -> PyResult<Begun<'py>> {
+    fn complete<'py>(&self, head: Head, body: Body<'py>, has_rest: bool) -> PyResult<Begun<'py>> {
         let given = body.length();
         let length = head.length.unwrap_or(given);
         if length == given || !head.has_body() {
@@ -194,7 +194,7 @@ impl<'a> Beginning<'a, '_> {
                 has_rest,
             });
         }
-        // What is not sent need not be there; its length is told.
+        // What is not sent need not be there; its length is announced.
         if self.is_head && given == 0 {
             return Ok(Begun::Blocks {
                 head: Some(head),
@@ -215,7 +215,7 @@ impl<'a> Beginning<'a, '_> {
         }
         let head = self.head()?;
         match head.length {
-            Some(length) if length == first.length() => self.whole(head, first, true),
+            Some(length) if length == first.length() => self.complete(head, first, true),
             Some(length) if length < first.length() && head.has_body() => {
                 Err(mismatch(length, first.length()))
             }
@@ -252,7 +252,7 @@ fn has_one_block(returned: &Bound<'_, PyAny>) -> bool {
     may_say && returned.len().is_ok_and(|length| length == 1)
 }
 
-/// What there is in a list or a tuple.
+/// The content of a list or a tuple.
 enum Listed<'py> {
     Whole(Body<'py>),
     /// So many bytes, which are not to be put together.
@@ -276,18 +276,18 @@ fn listed<'py>(returned: &Bound<'py, PyAny>) -> PyResult<Listed<'py>> {
 }
 
 fn joined<'py>(blocks: impl Iterator<Item = Bound<'py, PyAny>>) -> PyResult<Listed<'py>> {
-    let mut whole = Vec::new();
+    let mut complete = Vec::new();
     let mut length = 0;
     for given in blocks {
         let given = block(given)?;
         let bytes = given.as_bytes();
         length += bytes.len();
         if length <= JOINED_BYTES_MAX {
-            whole.extend_from_slice(bytes);
+            complete.extend_from_slice(bytes);
         }
     }
     Ok(match length <= JOINED_BYTES_MAX {
-        true => Listed::Whole(Body::Own(whole)),
+        true => Listed::Whole(Body::Own(complete)),
         false => Listed::Long(length as u64),
     })
 }

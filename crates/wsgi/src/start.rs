@@ -26,12 +26,12 @@ enum Progress {
     Over,
 }
 
-/// What `start_response` and `write` of one request leave for the server.
+/// The results of `start_response` and `write` of one request, for the server.
 #[derive(Default)]
 struct State {
     progress: Progress,
     head: Head,
-    /// What was given to `write` and waits for the application to return.
+    /// The bytes given to `write`, which wait for the application to return.
     written: Vec<u8>,
     /// Where it goes instead, at once.
     outlet: Option<Outlet>,
@@ -111,7 +111,7 @@ impl StartResponse {
             .is_none_or(|write| is_only_ours(py, write))
     }
 
-    /// What was given to `write` so far.
+    /// The bytes given to `write` so far.
     pub(crate) fn take_written(&self) -> Vec<u8> {
         mem::take(&mut self.state().written)
     }

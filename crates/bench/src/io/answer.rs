@@ -1,4 +1,4 @@
-//! What is made of one connection's bytes: a head that must say 200, and a body of which
+//! The answer on one connection: a head that must say 200, and a body of which
 //! every byte is counted. Not for: receiving them (the strategies), or any other answer.
 
 use std::io;
@@ -8,7 +8,7 @@ use prony_base::Nanos;
 use prony_wire::{Framing, Limits, Method, ResponseEvent, ResponseHead, ResponseReader};
 use thiserror::Error;
 
-/// What a connection was at.
+/// The phase of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum DownloadPhase {
     /// Connecting.
@@ -35,18 +35,18 @@ impl DownloadPhase {
 /// Why a download failed.
 #[derive(Debug, Error)]
 pub enum Failure {
-    /// What the system said.
+    /// The error of the system.
     #[error("{}: {cause}", phase.name())]
     System {
-        /// What it was at.
+        /// The phase in which it failed.
         phase: DownloadPhase,
-        /// What was said.
+        /// The text.
         cause: io::Error,
     },
     /// Nothing happened in the time allowed.
     #[error("{}: nothing happened for {after}", phase.name())]
     Timeout {
-        /// What it was at.
+        /// The phase in which it failed.
         phase: DownloadPhase,
         /// The time.
         after: Nanos,
@@ -69,11 +69,11 @@ pub enum Failure {
         of: u64,
     },
     /// Another length than expected.
-    #[error("Content-Length is {said}, but {expected} bytes were expected")]
+    #[error("Content-Length is {content_length}, but {expected} bytes were expected")]
     Length {
-        /// What the head says.
-        said: u64,
-        /// What was expected.
+        /// The length in the head.
+        content_length: u64,
+        /// The expected length.
         expected: u64,
     },
     /// Another status than 200.
@@ -243,15 +243,18 @@ fn checked(head: &ResponseHead<'_>, expected: Option<u64>) -> Result<Option<u64>
     if head.status != 200 {
         return Err(Failure::Status(head.status));
     }
-    let said = match head.framing {
+    let content_length = match head.framing {
         Framing::Chunked => return Err(Failure::Chunked),
         Framing::UntilClose => return Ok(None),
         Framing::None => 0,
-        Framing::Length(said) => said,
+        Framing::Length(content_length) => content_length,
     };
     match expected {
-        Some(expected) if expected != said => Err(Failure::Length { said, expected }),
-        _ => Ok(Some(said)),
+        Some(expected) if expected != content_length => Err(Failure::Length {
+            content_length,
+            expected,
+        }),
+        _ => Ok(Some(content_length)),
     }
 }
 

@@ -106,7 +106,7 @@ impl<'a> Crowd<'a> {
         }
     }
 
-    /// What was done.
+    /// The downloads that were done.
     pub fn finish(self, waits: (&'static str, u64)) -> Downloads {
         let mut done = Downloads {
             transfers: self.transfers,

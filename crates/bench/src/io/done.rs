@@ -1,4 +1,4 @@
-//! What came of downloads: of one run by one strategy, and of all runs of an order.
+//! The results of downloads: of one run by one strategy, and of all runs of an order.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use prony_record::ProgramLine;
 
 use super::transfer::Transfer;
 
-/// What one strategy made of one run.
+/// The downloads of one run by one strategy.
 #[derive(Debug, Default)]
 pub(super) struct Downloads {
     pub(super) transfers: Vec<Transfer>,
@@ -47,7 +47,7 @@ pub struct Run {
     pub cpu: Nanos,
 }
 
-/// What came of an order.
+/// The result of an order.
 #[derive(Clone, Debug, Default)]
 pub struct IoDone {
     /// The measurement over all runs.
@@ -56,6 +56,6 @@ pub struct IoDone {
     pub runs: Vec<Run>,
     /// Failures in words, the first of each kind.
     pub failures: Vec<String>,
-    /// What a reader must know beside it.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }

@@ -1,5 +1,5 @@
 //! One loop over all connections with `epoll`, level-triggered: a socket that has more
-//! than one buffer of bytes is told again.
+//! than one buffer of bytes is reported again.
 
 use std::os::fd::{AsFd, OwnedFd};
 

@@ -57,7 +57,7 @@ impl Figures {
             cpu: used.cpu(),
             ..Run::default()
         };
-        let (mut whole, mut whole_bytes) = (0, 0);
+        let (mut complete, mut whole_bytes) = (0, 0);
         for (number, transfer) in done.transfers.iter().enumerate() {
             run.bytes += transfer.body_bytes();
             self.tally("discarded_bytes", transfer.discarded_bytes());
@@ -74,19 +74,25 @@ impl Figures {
                     }
                 }
                 None => {
-                    whole += 1;
+                    complete += 1;
                     whole_bytes += transfer.body_bytes();
                     self.download(transfer, &mut run);
                 }
             }
         }
-        let mean = |sum: f64| if whole == 0 { 0.0 } else { sum / whole as f64 };
+        let mean = |sum: f64| {
+            if complete == 0 {
+                0.0
+            } else {
+                sum / complete as f64
+            }
+        };
         // Bytes by time: the mean of the rates is higher where some downloads end long before the others.
         run.bytes_per_s = whole_bytes as f64 / (run.download_ns / 1e9).max(1e-9);
         run.socket_ns = mean(run.socket_ns);
         run.setup_ns = mean(run.setup_ns);
         run.download_ns = mean(run.download_ns);
-        self.count += whole;
+        self.count += complete;
         self.whole_run(&mut run, memory, used);
         for (name, count) in &done.calls.0 {
             self.tally(name, *count);
@@ -105,20 +111,20 @@ impl Figures {
             setup,
             connecting,
             connected,
-            asked,
+            request_sent,
             first,
             last,
             stall,
             ..
         } = transfer.marks;
-        let download = last.since(asked);
+        let download = last.since(request_sent);
         let rate = transfer.body_bytes() as f64 / download.as_secs_f64().max(1e-9);
         self.latencies.record(download);
         let values = [
             ("socket_ns", socket.0 as f64),
             ("setup_ns", setup.0 as f64),
             ("connect_ns", connected.since(connecting).0 as f64),
-            ("first_byte_ns", first.since(asked).0 as f64),
+            ("first_byte_ns", first.since(request_sent).0 as f64),
             ("download_ns", download.0 as f64),
             ("rate_bytes_per_s", rate),
             ("stall_ns", stall.0 as f64),
@@ -131,7 +137,7 @@ impl Figures {
         run.download_ns += download.0 as f64;
     }
 
-    /// What is measured of a run as a whole.
+    /// The figures of a run as a whole.
     fn whole_run(&mut self, run: &mut Run, memory: &Memory, used: Usage) {
         self.value("run_ns", run.length.0 as f64);
         let seconds = run.length.as_secs_f64().max(1e-9);
@@ -153,7 +159,7 @@ impl Figures {
         self.tally("system_ns", used.system.0);
         self.tally("voluntary_switches", used.voluntary);
         self.tally("involuntary_switches", used.involuntary);
-        self.tally("sampler_cpu_ns", memory.own.cpu().0);
+        self.tally("sampler_cpu_ns", memory.thread_usage.cpu().0);
         let peak = self.tallies.entry("peak_rss_bytes").or_default();
         *peak = used.peak_bytes.max(*peak);
     }
@@ -224,9 +230,9 @@ mod tests {
     fn downloaded(seconds: u64) -> Transfer {
         let mut transfer = Transfer::new(Some(10));
         transfer.connected();
-        transfer.asked();
+        transfer.request_sent();
         transfer.received(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n0123456789");
-        transfer.marks.asked = Instant(1);
+        transfer.marks.request_sent = Instant(1);
         transfer.marks.last = Instant(1) + Nanos::from_secs(seconds);
         transfer
     }

@@ -16,16 +16,16 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// Looks that are kept: nearly three hours of them.
 const SAMPLES_MAX: usize = 100_000;
 
-/// What a thread beside the run saw, and what itself used.
+/// The samples of a thread beside the run, and what that thread used itself.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     /// Bytes, one value a look; none in a run shorter than the time between looks.
     pub samples: Vec<u64>,
     /// CPU time and switches of the thread that looked.
-    pub own: Usage,
+    pub thread_usage: Usage,
 }
 
-/// A thread that looks, until it is told to stop.
+/// A thread that looks, until it is stopped.
 pub struct Sampler {
     stop: Sender<()>,
     thread: JoinHandle<Memory>,
@@ -43,7 +43,7 @@ impl Sampler {
                     memory.samples.extend(own_pss_bytes());
                 }
             }
-            memory.own = Usage::of_this_thread();
+            memory.thread_usage = Usage::of_this_thread();
             memory
         });
         let thread = thread.map_err(BenchError::Thread)?;

@@ -42,7 +42,7 @@ pub use self::order::{
 };
 use crate::usage::Usage;
 
-/// Does the downloads; `tell` is told of each run when it is over.
+/// Does the downloads; `tell` is called with each run when it is over.
 ///
 /// # Errors
 /// [`IoError`]: the order cannot be followed, or the system does not let it. A download that
@@ -88,7 +88,7 @@ fn run_once(
         Some(sampler) => sampler.finish()?,
         None => memory::Memory::default(),
     };
-    let used = Usage::of_this_process().since(before, memory.own);
+    let used = Usage::of_this_process().since(before, memory.thread_usage);
     Ok(figures.add(&done?, length, &memory, used))
 }
 

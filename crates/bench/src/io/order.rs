@@ -1,4 +1,4 @@
-//! What is to be downloaded and how, and why nothing was: an order is checked before anything is done.
+//! The order of downloads, and the errors that prevent them: an order is checked before anything is done.
 
 use std::io;
 use std::net::SocketAddr;
@@ -56,7 +56,7 @@ impl Strategy {
     }
 }
 
-/// Whose a receive buffer is, where one thread serves all connections.
+/// The owner of a receive buffer, where one thread serves all connections.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Buffers {
     /// All connections', one after the other: it stays in the cache.
@@ -66,14 +66,14 @@ pub enum Buffers {
     Own,
 }
 
-/// What is to be downloaded, and how.
+/// The downloads to do, and how.
 #[derive(Clone, Debug)]
 pub struct IoOrder {
     /// The server.
     pub address: SocketAddr,
-    /// What is asked for.
+    /// The path to request.
     pub path: String,
-    /// The version that is asked for it in.
+    /// The version of HTTP in which it is requested.
     pub version: Version,
     /// Connections at once, each for one download.
     pub connections: u32,
@@ -211,7 +211,7 @@ pub enum IoError {
     System {
         /// The call.
         call: &'static str,
-        /// What the kernel said.
+        /// The error of the kernel.
         cause: io::Error,
     },
     /// The file for what the scheduler did cannot be written.
@@ -219,7 +219,7 @@ pub enum IoError {
     File {
         /// Which.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         cause: io::Error,
     },
     /// A thread could not be had, or panicked.

@@ -10,7 +10,7 @@ use super::done::Downloads;
 use super::order::{IoError, IoOrder};
 use super::transfer::Wants;
 
-/// What is polled: the sockets, and beside each the number of its download.
+/// The sockets that are polled, and beside each the number of its download.
 struct Polled<'a> {
     fds: Vec<PollFd<'a>>,
     numbers: Vec<usize>,

@@ -15,7 +15,7 @@ use super::transfer::Transfer;
 /// nothing there, so that the kernel never gives memory for it.
 const DISCARD_BYTES_MAX: usize = 8 << 20;
 
-/// What came of one call.
+/// The outcome of one call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Taken {
     /// Bytes, or the end of the stream; the transfer knows.

@@ -19,7 +19,7 @@ use super::transfer::Transfer;
 /// call then throws away more.
 const DISCARD_WAIT: Nanos = Nanos::from_millis(1);
 
-/// What all download tasks use.
+/// The state that all download tasks share.
 struct TaskContext {
     order: IoOrder,
     request: Vec<u8>,
@@ -112,7 +112,7 @@ async fn ask_and_receive(handle: &Handle, shared: &TaskContext, number: usize) -
     let stream = connect(handle, shared, number).await?;
     shared.transfers.borrow_mut()[number].connected();
     stream.post(shared.request.clone())?;
-    shared.transfers.borrow_mut()[number].asked();
+    shared.transfers.borrow_mut()[number].request_sent();
     receive(handle, &stream, shared, number).await
 }
 
@@ -163,7 +163,7 @@ async fn receive(
                 if transfer.marks.first == Instant::ZERO
                     && let Some(submitted) = stream.submitted()
                 {
-                    transfer.asked_at(submitted.to);
+                    transfer.set_request_sent(submitted.to);
                 }
                 transfer.received_at(&bytes, bytes.arrival().reaped);
             }

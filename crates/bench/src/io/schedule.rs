@@ -19,7 +19,7 @@ const INTERVAL: Duration = Duration::from_millis(10);
 /// Lines that are written at most: about 100 MiB.
 const LINES_MAX: u64 = 2_000_000;
 
-/// A thread that looks and writes, until it is told to stop.
+/// A thread that looks and writes, until it is stopped.
 pub struct Recorder {
     path: PathBuf,
     stop: Sender<()>,

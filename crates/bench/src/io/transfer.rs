@@ -21,7 +21,7 @@ pub struct Marks {
     /// When the socket became writable.
     pub connected: Instant,
     /// When the request was sent.
-    pub asked: Instant,
+    pub request_sent: Instant,
     /// When the first bytes were received.
     pub first: Instant,
     /// When the last bytes were received.
@@ -52,7 +52,7 @@ pub struct Transfer {
     discarded_bytes: u64,
 }
 
-/// What it waits for.
+/// The event that it waits for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Wants {
     /// To send.
@@ -107,7 +107,7 @@ impl Transfer {
         matches!(self.state, State::Over(_))
     }
 
-    /// What it waits for.
+    /// The event that it waits for.
     pub fn wants(&self) -> Wants {
         match self.state {
             State::Connecting | State::Asking(_) => Wants::Write,
@@ -123,14 +123,14 @@ impl Transfer {
     }
 
     /// The request is sent.
-    pub fn asked(&mut self) {
-        self.marks.asked = clock::monotonic();
+    pub fn request_sent(&mut self) {
+        self.marks.request_sent = clock::monotonic();
         self.state = State::Receiving;
     }
 
     /// It is known only now when the request was sent.
-    pub fn asked_at(&mut self, at: Instant) {
-        self.marks.asked = at;
+    pub fn set_request_sent(&mut self, at: Instant) {
+        self.marks.request_sent = at;
     }
 
     /// Goes on where the socket is writable: sees whether it is connected, and sends.
@@ -150,7 +150,7 @@ impl Transfer {
             Err(errno) => return self.broke(errno.into()),
         }
         if *done == request.len() {
-            self.asked();
+            self.request_sent();
         }
     }
 
@@ -164,29 +164,29 @@ impl Transfer {
     #[inline]
     pub fn received_at(&mut self, bytes: &[u8], at: Instant) {
         self.note(at);
-        let whole = if bytes.is_empty() {
+        let is_complete = if bytes.is_empty() {
             self.answer.end().map(|()| true)
         } else {
             self.answer.take(bytes)
         };
-        self.settle(whole);
+        self.settle(is_complete);
     }
 
     /// Bytes were received into several buffers, `count` of them in all.
     pub fn received_vectored(&mut self, buffers: std::slice::Chunks<'_, u8>, count: usize) {
         self.note(clock::monotonic());
         if count == 0 || self.answer.body_left().is_some() {
-            let whole = self.counted(count as u64);
-            return self.settle(whole);
+            let is_complete = self.counted(count as u64);
+            return self.settle(is_complete);
         }
         let mut left = count;
         for buffer in buffers {
             let here = left.min(buffer.len());
-            let whole = self.answer.take(&buffer[..here]);
+            let is_complete = self.answer.take(&buffer[..here]);
             left -= here;
             // An end with bytes left over is for `take` to refuse.
-            if left == 0 || whole.is_err() {
-                return self.settle(whole);
+            if left == 0 || is_complete.is_err() {
+                return self.settle(is_complete);
             }
         }
     }
@@ -195,8 +195,8 @@ impl Transfer {
     pub fn discarded(&mut self, count: u64) {
         self.note(clock::monotonic());
         self.discarded_bytes += count;
-        let whole = self.counted(count);
-        self.settle(whole);
+        let is_complete = self.counted(count);
+        self.settle(is_complete);
     }
 
     /// So many bytes of the body more, none at the end of the stream.
@@ -218,8 +218,8 @@ impl Transfer {
     }
 
     #[inline]
-    fn settle(&mut self, whole: Result<bool, Failure>) {
-        match whole {
+    fn settle(&mut self, is_complete: Result<bool, Failure>) {
+        match is_complete {
             Ok(false) => {}
             Ok(true) => self.over(None),
             Err(failure) => self.over(Some(failure)),
@@ -231,7 +231,7 @@ impl Transfer {
         self.state = State::Over(failure);
     }
 
-    /// The system said that it cannot go on.
+    /// The system reported an error.
     pub fn broke(&mut self, cause: std::io::Error) {
         let phase = self.phase();
         self.over(Some(Failure::System { phase, cause }));
@@ -256,7 +256,7 @@ impl Transfer {
         marks
             .connecting
             .max(marks.connected)
-            .max(marks.asked)
+            .max(marks.request_sent)
             .max(marks.last)
     }
 

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use super::{Cookie, CookieJar, CookieLimits};
 
-/// What goes before the domain of a cookie that scripts may not see.
+/// The prefix before the domain of a cookie that scripts may not see.
 const HTTP_ONLY: &str = "#HttpOnly_";
 /// The longest file that is read, in bytes.
 const FILE_BYTES_MAX: u64 = 64 << 20;
@@ -43,7 +43,7 @@ impl CookieJar {
         let mut text = String::from("# Netscape HTTP Cookie File\n# Written by prony.\n\n");
         let lasting = |cookie: &&Cookie| !cookie.is_over(unix_seconds);
         for cookie in self.cookies().into_iter().filter(lasting) {
-            let said = |is: bool| if is { "TRUE" } else { "FALSE" };
+            let flag = |is: bool| if is { "TRUE" } else { "FALSE" };
             // Writing to a String does not fail.
             let _ = writeln!(
                 text,
@@ -51,9 +51,9 @@ impl CookieJar {
                 if cookie.http_only { HTTP_ONLY } else { "" },
                 if cookie.host_only { "" } else { "." },
                 cookie.domain,
-                said(!cookie.host_only),
+                flag(!cookie.host_only),
                 cookie.path,
-                said(cookie.secure),
+                flag(cookie.secure),
                 cookie.expires.unwrap_or(0),
                 cookie.name,
                 cookie.value,
@@ -65,7 +65,7 @@ impl CookieJar {
     /// A jar from a file.
     ///
     /// # Errors
-    /// What the system says, a file of more than 64 MiB, or a line that is no cookie.
+    /// An error of the system, a file of more than 64 MiB, or a line that is not a cookie.
     pub fn load(
         path: &Path,
         limits: CookieLimits,
@@ -87,7 +87,7 @@ impl CookieJar {
     /// readable for its owner alone, since cookies are as good as passwords.
     ///
     /// # Errors
-    /// What the system says; the file is as it was then.
+    /// An error of the system; the file is then unchanged.
     pub fn save(&self, path: &Path, unix_seconds: u64) -> Result<(), FileError> {
         let mut beside = OsString::from(path);
         beside.push(format!(".{}.new", std::process::id()));
@@ -147,7 +147,7 @@ fn read_line(line: &str, http_only: bool) -> Option<Cookie> {
 /// Why a jar could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// What the system says.
+    /// An error of the system.
     #[error("{0}")]
     Io(#[source] io::Error),
     /// More than 64 MiB.

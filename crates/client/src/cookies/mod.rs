@@ -80,7 +80,7 @@ impl Cookie {
     }
 }
 
-/// What came of a Set-Cookie line.
+/// The outcome of a Set-Cookie line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored {
     /// It is in the jar.
@@ -380,9 +380,9 @@ fn max_age(value: &str) -> Option<u64> {
 /// The domain that a cookie is for, and whether for the host alone.
 fn scope(url: &Url, domain: Option<&str>) -> Result<(String, bool), Refused> {
     let host = url.host_str().ok_or(Refused::OtherDomain)?;
-    let own = || Ok((host.to_owned(), true));
+    let host_only = || Ok((host.to_owned(), true));
     let Some(domain) = domain else {
-        return own();
+        return host_only();
     };
     let domain = domain.strip_prefix('.').unwrap_or(domain);
     // In the form in which hosts are: lower case, ASCII.
@@ -390,13 +390,13 @@ fn scope(url: &Url, domain: Option<&str>) -> Result<(String, bool), Refused> {
     let (Host::Domain(domain), Some(Host::Domain(_))) = (&domain, url.host()) else {
         // Addresses have nothing above or below them.
         return match domain.to_string() == host {
-            true => own(),
+            true => host_only(),
             false => Err(Refused::OtherDomain),
         };
     };
     if is_public_suffix(domain) {
         return match domain == host {
-            true => own(),
+            true => host_only(),
             false => Err(Refused::PublicSuffix),
         };
     }

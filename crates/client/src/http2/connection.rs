@@ -123,11 +123,11 @@ impl Http2 {
     /// Most requests in flight at once: the limit of the server's settings, or of its last
     /// connection's, but at most [`STREAMS_MAX`].
     pub fn streams_max(&self) -> usize {
-        let said = match self.0.is_heard.get() {
+        let announced = match self.0.is_heard.get() {
             true => Some(self.0.sender.borrow().current_max_send_streams()),
             false => self.0.sharing.upgrade().and_then(|one| one.streams_max()),
         };
-        said.map_or(STREAMS_MAX, |said| said.clamp(1, STREAMS_MAX))
+        announced.map_or(STREAMS_MAX, |announced| announced.clamp(1, STREAMS_MAX))
     }
 
     /// Notes that the server has answered, and so has sent its settings.
@@ -144,7 +144,7 @@ impl Http2 {
         self.streams() < self.streams_max() && self.is_open()
     }
 
-    /// Since when it carries no request; None while it carries one.
+    /// The time since which it carries no request; None while it carries one.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         (self.streams() == 0).then(|| self.0.idle_since.get())
     }
@@ -187,10 +187,10 @@ pub(super) fn fault(phase: RequestPhase, error: &h2::Error) -> Error {
     if let Some(system) = error.get_io() {
         return Error::new(phase, of_io(system));
     }
-    let said = error.reason();
+    let reason = error.reason();
     let is_unhandled = error.is_remote()
-        && ((error.is_reset() && said == Some(Reason::REFUSED_STREAM))
-            || (error.is_go_away() && said == Some(Reason::NO_ERROR)));
+        && ((error.is_reset() && reason == Some(Reason::REFUSED_STREAM))
+            || (error.is_go_away() && reason == Some(Reason::NO_ERROR)));
     match is_unhandled {
         true => Error::new(phase, Kind::NotHandled(error.to_string())),
         false => Error::new(phase, Kind::Http2(error.to_string())),

@@ -49,8 +49,8 @@ impl From<SendBuf> for Data {
             SendBuf::Owned(bytes) => Data::from(bytes),
             SendBuf::Static(bytes) => Data::Bytes(Bytes::from_static(bytes)),
             SendBuf::Shared(bytes) => {
-                let whole = 0..bytes.len();
-                Data::Shared(bytes, whole)
+                let range = 0..bytes.len();
+                Data::Shared(bytes, range)
             }
         }
     }
@@ -91,11 +91,11 @@ mod tests {
 
     #[test]
     fn parts_of_any_kind_are_the_whole() {
-        let whole: Vec<u8> = (0..=255).collect();
+        let bytes: Vec<u8> = (0..=255).collect();
         let fixed: &'static [u8] = b"0123456789";
         for (bytes, wanted) in [
-            (SendBuf::Owned(whole.clone()), &whole[..]),
-            (SendBuf::Shared(Rc::from(&whole[..])), &whole[..]),
+            (SendBuf::Owned(bytes.clone()), &bytes[..]),
+            (SendBuf::Shared(Rc::from(&bytes[..])), &bytes[..]),
             (SendBuf::Static(fixed), fixed),
         ] {
             let mut data = Data::from(bytes);

@@ -48,7 +48,7 @@ pub struct Exchange {
     stream: SendStream<Data>,
     sending: Sending,
     /// The whole body, where it may be sent again: bytes, and pieces that were all sent.
-    kept: Body,
+    repeatable: Body,
     trailers: Option<Box<OwnedHeaders>>,
     alarm: Alarm,
     /// Whether the stream was polled since bytes last moved, before the time-out passed.
@@ -132,12 +132,12 @@ impl Exchange {
     ) -> Exchange {
         let streams = &connection.0.streams;
         streams.set(streams.get() + 1);
-        let (sending, kept) = match body {
+        let (sending, repeatable) = match body {
             _ if is_empty => (Sending::Done, body),
             Body::Empty => (Sending::Done, Body::Empty),
             Body::Bytes(bytes) => {
-                let kept = Body::Bytes(bytes.clone());
-                (Sending::Bytes(bytes.into()), kept)
+                let repeatable = Body::Bytes(bytes.clone());
+                (Sending::Bytes(bytes.into()), repeatable)
             }
             Body::Pieces(pieces, announced) => {
                 let sending = Sending::Pieces {
@@ -156,7 +156,7 @@ impl Exchange {
             answer: Answer::Awaited(answer),
             stream,
             sending,
-            kept,
+            repeatable,
             trailers: None,
             alarm: Alarm::default(),
             timeouts,
@@ -243,12 +243,12 @@ impl Exchange {
 
     /// The same, while the response can still be read. The rest of the body is not sent.
     pub fn take_body(&mut self) -> Body {
-        let kept = std::mem::take(&mut self.kept);
+        let repeatable = std::mem::take(&mut self.repeatable);
         match std::mem::replace(&mut self.sending, Sending::Done) {
             Sending::Pieces {
                 pieces, announced, ..
             } => Body::Pieces(pieces, announced),
-            _ => kept,
+            _ => repeatable,
         }
     }
 
@@ -284,9 +284,9 @@ impl Exchange {
     ) -> Result<Option<Chunk>, Error> {
         let trailers = trailers.map_err(|error| self.broken(RequestPhase::Body, &error))?;
         if let Some(trailers) = trailers {
-            let mut kept = Box::<OwnedHeaders>::default();
-            copy(&trailers, &mut kept);
-            self.trailers = Some(kept);
+            let mut copied = Box::<OwnedHeaders>::default();
+            copy(&trailers, &mut copied);
+            self.trailers = Some(copied);
         }
         self.moved = self.connection.0.handle.now();
         self.answer = Answer::Whole;
@@ -391,7 +391,7 @@ impl Exchange {
             pieces, announced, ..
         } = std::mem::replace(&mut self.sending, Sending::Done)
         {
-            self.kept = Body::Pieces(pieces, announced);
+            self.repeatable = Body::Pieces(pieces, announced);
         }
     }
 
@@ -435,12 +435,12 @@ impl Exchange {
             length => self.moved + length,
         };
         match timeouts.due < step {
-            true => (timeouts.due, TimeLimit::Whole, timeouts.whole),
+            true => (timeouts.due, TimeLimit::Whole, timeouts.total),
             false => (step, limit, length),
         }
     }
 
-    /// What ended the answer.
+    /// The error that ended the answer.
     fn broken(&self, phase: RequestPhase, error: &h2::Error) -> Error {
         fault(phase, error).address(self.connection.0.peer)
     }

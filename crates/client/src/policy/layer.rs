@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::request::ClientRequest;
 use crate::state::ClientState;
 
-/// What follows an exchange.
+/// The next step after an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Nothing of this layer: the next one decides, and after the last the exchange is final.
@@ -28,7 +28,7 @@ pub(super) trait Layer {
     /// Looks at the last exchange, and decides what follows.
     ///
     /// # Errors
-    /// What ends the request, in place of the last exchange.
+    /// The error that ends the request, in place of the result of the last exchange.
     fn after(
         &mut self,
         client: &ClientState,

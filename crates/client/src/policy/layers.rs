@@ -88,8 +88,8 @@ fn cookie_changes(client: &ClientState) -> u64 {
 
 /// The request's own retry policy, or else the client's.
 pub(super) fn retry_policy(client: &ClientState, request: &ClientRequest) -> RetryPolicy {
-    let own = request.options.as_ref().and_then(|options| options.retries);
-    own.unwrap_or(client.settings().retries)
+    let retries = request.options.as_ref().and_then(|options| options.retries);
+    retries.unwrap_or(client.settings().retries)
 }
 
 /// Retries failures and busy servers.
@@ -177,8 +177,8 @@ impl Redirects {
         answered: &mut Answered,
     ) -> Result<Option<Hop>, Error> {
         let options = request.options.as_ref();
-        let own = options.and_then(|options| options.redirects);
-        let policy = own.unwrap_or(client.settings().redirects);
+        let redirects = options.and_then(|options| options.redirects);
+        let policy = redirects.unwrap_or(client.settings().redirects);
         if policy == RedirectPolicy::None {
             return Ok(None);
         }

@@ -1,4 +1,4 @@
-//! What surrounds the exchanges of a request: content codings, a proxy's refusal, cookies, retries
+//! Layers around the exchanges of a request: content codings, a proxy's refusal, cookies, retries
 //! and redirects, as layers of one interface ([`Layer`]). Not for: the rules of each, which are
 //! values in modules of their own (`cookies`, `decode`, `proxy`, `redirect`, `retry`).
 //!
@@ -23,7 +23,7 @@ use super::timeouts::Span;
 /// Sends `request`, retries it and follows redirects, and returns the last response's head.
 ///
 /// # Errors
-/// What ended the last exchange, or a redirect that cannot be followed.
+/// The error that ended the last exchange, or a redirect that cannot be followed.
 #[inline]
 pub(super) async fn send(
     client: &ClientState,
@@ -116,8 +116,8 @@ fn next_step(
 #[inline]
 fn prepare(client: &ClientState, request: &mut ClientRequest) {
     let options = request.options.as_ref();
-    let own = options.and_then(|options| options.decode.as_ref());
-    if own.is_some() || client.has_cookies() || !client.settings().decode.codings.is_empty() {
+    let decode = options.and_then(|options| options.decode.as_ref());
+    if decode.is_some() || client.has_cookies() || !client.settings().decode.codings.is_empty() {
         add_lines(client, request);
     }
 }

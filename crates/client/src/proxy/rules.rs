@@ -42,7 +42,7 @@ impl Proxy {
             false => format!("http://{url}"),
         };
         let parsed = origin::parse(&text).map_err(|error| bad(error.kind().to_string()))?;
-        let origin = Origin::of(&parsed).map_err(|error| bad(error.kind().to_string()))?;
+        let origin = Origin::from_url(&parsed).map_err(|error| bad(error.kind().to_string()))?;
         let mut proxy = Proxy {
             origin,
             authorization: None,
@@ -138,18 +138,18 @@ impl Proxies {
     #[must_use]
     pub fn except(mut self, hosts: &str) -> Proxies {
         let words = hosts.split([',', ' ']).map(str::trim);
-        self.direct.extend(words.filter_map(Direct::of));
+        self.direct.extend(words.filter_map(Direct::parse));
         self
     }
 
     /// The proxy that a request in http to this origin is sent to in absolute form; None where
     /// there is none, and for https, which goes through a tunnel.
     pub(crate) fn forward(&self, origin: &Origin) -> Option<&Arc<Proxy>> {
-        self.of(origin).filter(|_| !origin.secure)
+        self.for_origin(origin).filter(|_| !origin.secure)
     }
 
     /// The proxy for an origin; None where requests go directly.
-    pub fn of(&self, origin: &Origin) -> Option<&Arc<Proxy>> {
+    pub fn for_origin(&self, origin: &Origin) -> Option<&Arc<Proxy>> {
         let proxy = match origin.secure {
             true => self.https.as_ref(),
             false => self.http.as_ref(),
@@ -176,7 +176,7 @@ enum Hosts {
 }
 
 impl Direct {
-    fn of(word: &str) -> Option<Direct> {
+    fn parse(word: &str) -> Option<Direct> {
         if word.is_empty() {
             return None;
         }
@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     fn origin(url: &str) -> Origin {
-        Origin::of(&origin::parse(url).expect("a URL")).expect("an origin")
+        Origin::from_url(&origin::parse(url).expect("a URL")).expect("an origin")
     }
 
     fn of_variables(variables: &[(&str, &str)]) -> Proxies {
@@ -272,7 +272,7 @@ mod tests {
             ("no_proxy", "local.test, 10.0.0.0/8,.inner.test"),
         ]);
         let host = |url: &str| {
-            let proxy = proxies.of(&origin(url));
+            let proxy = proxies.for_origin(&origin(url));
             proxy.map(|proxy| proxy.origin().authority())
         };
         assert_eq!(host("http://a.test/").as_deref(), Some("one:3128"));
@@ -292,19 +292,19 @@ mod tests {
 
     #[test]
     fn nothing_in_the_environment_is_no_proxy() {
-        assert!(of_variables(&[]).of(&origin("http://a/")).is_none());
+        assert!(of_variables(&[]).for_origin(&origin("http://a/")).is_none());
         // What a request's header can set is not heeded.
         let cgi = of_variables(&[("HTTP_PROXY", "http://evil:1")]);
-        assert!(cgi.of(&origin("http://a/")).is_none());
+        assert!(cgi.for_origin(&origin("http://a/")).is_none());
         let star = of_variables(&[("all_proxy", "http://p:1"), ("no_proxy", "*")]);
-        assert!(star.of(&origin("https://a/")).is_none());
+        assert!(star.for_origin(&origin("https://a/")).is_none());
     }
 
     #[test]
     fn exceptions_know_ports_and_addresses() {
         let proxies = Proxies::all(Proxy::new("p:1").expect("fine"))
             .except("a.test:8080,[::1],fe80::/10,192.168.1.1");
-        let is_direct = |url: &str| proxies.of(&origin(url)).is_none();
+        let is_direct = |url: &str| proxies.for_origin(&origin(url)).is_none();
         assert!(is_direct("http://a.test:8080/"));
         assert!(!is_direct("http://a.test/"));
         assert!(is_direct("http://[::1]:5/"));

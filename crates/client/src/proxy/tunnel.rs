@@ -85,7 +85,7 @@ mod tests {
     fn connect_names_host_port_and_credentials() {
         let proxy = Proxy::new("http://u:p@p:1").expect("fine");
         let url = origin::parse("https://[::1]/").expect("a URL");
-        let origin = Origin::of(&url).expect("an origin");
+        let origin = Origin::from_url(&url).expect("an origin");
         let mut out = Vec::new();
         write_connect(&mut out, &proxy, &origin, "prony").expect("fine");
         let wanted = "CONNECT [::1]:443 HTTP/1.1\r\nhost: [::1]:443\r\nuser-agent: prony\r\n\

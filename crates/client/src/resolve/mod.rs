@@ -30,7 +30,7 @@ use threads::Threads;
 /// The most addresses of one name that are used; further ones are left out.
 pub const ADDRESSES_MAX: usize = 16;
 
-/// What turns a name into addresses, on a thread where it may block. What it says of a
+/// A function that turns a name into addresses, on a thread where it may block. What it reports of a
 /// failure is in the error.
 pub type Lookup = Arc<dyn Fn(&str) -> std::io::Result<Vec<IpAddr>> + Send + Sync>;
 
@@ -75,7 +75,7 @@ impl Override {
 
     fn holds(&self, host: &str, port: u16) -> bool {
         (self.host == "*" || self.host.eq_ignore_ascii_case(host))
-            && self.port.is_none_or(|own| own == port)
+            && self.port.is_none_or(|only| only == port)
     }
 }
 
@@ -191,9 +191,9 @@ impl Resolver {
             false => self.ask_here(&name),
             true => self.shared.threads.ask(&name)?.await,
         };
-        let addresses = answer.map_err(|said| ResolveError::NotFound {
+        let addresses = answer.map_err(|reason| ResolveError::NotFound {
             name: name.clone(),
-            said,
+            reason,
         })?;
         if addresses.is_empty() {
             return Err(ResolveError::NoAddress { name });
@@ -203,19 +203,19 @@ impl Resolver {
         Ok(ordered)
     }
 
-    /// What needs no question.
+    /// Addresses that are known without a query.
     fn known(&self, host: &str, port: u16) -> Option<Result<Vec<SocketAddr>, ResolveError>> {
         let overrides = &self.shared.settings.overrides;
         let holding = || overrides.iter().filter(|one| one.holds(host, port));
-        let own = holding()
+        let entry = holding()
             .find(|one| one.port.is_some())
             .or_else(|| holding().next());
-        if let Some(own) = own {
-            if own.addresses.is_empty() {
+        if let Some(entry) = entry {
+            if entry.addresses.is_empty() {
                 let name = host.to_owned();
                 return Some(Err(ResolveError::NoAddress { name }));
             }
-            return Some(Ok(in_order(&own.addresses, port)));
+            return Some(Ok(in_order(&entry.addresses, port)));
         }
         if let Some(address) = literal(host) {
             return Some(Ok(vec![SocketAddr::new(address, port)]));
@@ -255,7 +255,7 @@ impl Resolver {
         cache.insert(name, Cached { addresses, until });
     }
 
-    /// Forgets what the system said of all names.
+    /// Forgets the answers of the system for all names.
     pub fn forget(&self) {
         self.shared.cache.borrow_mut().clear();
     }
@@ -281,12 +281,12 @@ fn in_order(addresses: &[IpAddr], port: u16) -> Vec<SocketAddr> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResolveError {
     /// The system found none.
-    #[error("name not found: `{name}` ({said})")]
+    #[error("name not found: `{name}` ({reason})")]
     NotFound {
         /// The name.
         name: String,
-        /// What the system said.
-        said: String,
+        /// The error of the system.
+        reason: String,
     },
     /// The name is known and has no address.
     #[error("name not found: `{name}` has no address")]
@@ -304,10 +304,10 @@ pub enum ResolveError {
         waiting_names_max: usize,
     },
     /// No thread could be started to ask the system.
-    #[error("no thread to ask the system for a name: {said}")]
+    #[error("no thread to ask the system for a name: {reason}")]
     NoThread {
-        /// What the system said.
-        said: String,
+        /// The error of the system.
+        reason: String,
     },
     /// No override: its first 200 characters.
     #[error("`{0}` is not HOST:PORT:ADDRESS[,ADDRESS] or HOST:ADDRESS[,ADDRESS]")]

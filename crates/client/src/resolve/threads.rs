@@ -18,7 +18,7 @@ use super::{Lookup, ResolveError};
 /// How long a thread stays that has nothing to do.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// Addresses, or what the system said.
+/// Addresses, or the error of the system.
 type Answer = Result<Vec<IpAddr>, String>;
 
 /// `getaddrinfo`; each address once, in its order.
@@ -50,7 +50,7 @@ struct ThreadPool {
 struct State {
     queue: VecDeque<Arc<Question>>,
     /// Lookups in progress, shared by all requests for the same name.
-    asked: HashMap<String, Weak<Question>>,
+    questions: HashMap<String, Weak<Question>>,
     threads: usize,
     idle: usize,
     is_over: bool,
@@ -64,7 +64,7 @@ struct Question {
 #[derive(Default)]
 struct Waiting {
     answer: Option<Answer>,
-    /// Who to wake, by the number of the waiter.
+    /// The wakers, by the number of the waiter.
     wakers: Vec<(u64, Waker)>,
     next: u64,
 }
@@ -88,10 +88,10 @@ impl Threads {
     }
 
     /// Asks; the answer is to be awaited.
-    pub(super) fn ask(&self, name: &str) -> Result<Asked, ResolveError> {
+    pub(super) fn ask(&self, name: &str) -> Result<Inquiry, ResolveError> {
         let mut state = lock(&self.pool.state);
-        if let Some(question) = state.asked.get(name).and_then(Weak::upgrade) {
-            return Ok(Asked::new(question));
+        if let Some(question) = state.questions.get(name).and_then(Weak::upgrade) {
+            return Ok(Inquiry::new(question));
         }
         if state.queue.len() >= self.waiting_names_max {
             // Abandoned lookups take no place.
@@ -108,8 +108,8 @@ impl Threads {
                 // Those that there are will come to it.
                 Err(_) if state.threads > 0 => {}
                 Err(error) => {
-                    let said = error.to_string();
-                    return Err(ResolveError::NoThread { said });
+                    let reason = error.to_string();
+                    return Err(ResolveError::NoThread { reason });
                 }
             }
         }
@@ -117,13 +117,15 @@ impl Threads {
             name: name.to_owned(),
             state: Mutex::default(),
         });
-        state.asked.retain(|_, asked| asked.strong_count() > 0);
+        state
+            .questions
+            .retain(|_, question| question.strong_count() > 0);
         let weak = Arc::downgrade(&question);
-        state.asked.insert(name.to_owned(), weak);
+        state.questions.insert(name.to_owned(), weak);
         state.queue.push_back(question.clone());
         drop(state);
         self.pool.work.notify_one();
-        Ok(Asked::new(question))
+        Ok(Inquiry::new(question))
     }
 }
 
@@ -209,22 +211,22 @@ impl Drop for Answering<'_> {
 }
 
 /// Waits for an answer.
-pub(super) struct Asked {
+pub(super) struct Inquiry {
     question: Arc<Question>,
     number: u64,
 }
 
-impl Asked {
-    fn new(question: Arc<Question>) -> Asked {
+impl Inquiry {
+    fn new(question: Arc<Question>) -> Inquiry {
         let mut state = lock(&question.state);
         let number = state.next;
         state.next += 1;
         drop(state);
-        Asked { question, number }
+        Inquiry { question, number }
     }
 }
 
-impl Future for Asked {
+impl Future for Inquiry {
     type Output = Answer;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
@@ -232,8 +234,8 @@ impl Future for Asked {
         if let Some(answer) = &state.answer {
             return Poll::Ready(answer.clone());
         }
-        let own = state.wakers.iter().position(|one| one.0 == self.number);
-        let before = own.map(|place| state.wakers.swap_remove(place));
+        let place_of_waker = state.wakers.iter().position(|one| one.0 == self.number);
+        let before = place_of_waker.map(|place| state.wakers.swap_remove(place));
         state.wakers.push((self.number, cx.waker().clone()));
         // Not while it is locked: a waker that goes may drop what waits here.
         drop(state);
@@ -242,11 +244,11 @@ impl Future for Asked {
     }
 }
 
-impl Drop for Asked {
+impl Drop for Inquiry {
     fn drop(&mut self) {
         let mut state = lock(&self.question.state);
-        let own = state.wakers.iter().position(|one| one.0 == self.number);
-        let waker = own.map(|place| state.wakers.swap_remove(place));
+        let place_of_waker = state.wakers.iter().position(|one| one.0 == self.number);
+        let waker = place_of_waker.map(|place| state.wakers.swap_remove(place));
         drop(state);
         drop(waker);
     }

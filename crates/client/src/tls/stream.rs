@@ -48,7 +48,7 @@ struct Session {
     is_lent: bool,
     /// Posted bytes that the transport has no room for yet, about.
     waiting_bytes: usize,
-    /// What ended the connection; every later call returns it again.
+    /// The error that ended the connection; every later call returns it again.
     fault: Option<TlsError>,
     /// The peer's `close_notify` has come.
     ended: bool,
@@ -79,8 +79,8 @@ impl TlsStream {
     ) -> Result<TlsStream, TlsError> {
         let name = config.name_for(host)?;
         let shows_certificate = config.shows_certificate();
-        let mut tls = ClientConnection::new(config.of(offer), name)
-            .map_err(|error| TlsError::of(error, shows_certificate))?;
+        let mut tls = ClientConnection::new(config.client_config(offer), name)
+            .map_err(|error| TlsError::new(error, shows_certificate))?;
         // `post` bounds the buffer: it refuses while encrypted bytes wait.
         tls.set_buffer_limit(None);
         let session = Session {
@@ -204,7 +204,7 @@ impl TlsStream {
     /// Ready once the kernel has all posted bytes.
     ///
     /// # Errors
-    /// What broke the connection.
+    /// The error that broke the connection.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             ready!(self.transport.poll_flush(cx))?;
@@ -235,7 +235,7 @@ impl TlsStream {
     /// The peer's address.
     ///
     /// # Errors
-    /// What the kernel says, when the connection is gone.
+    /// The error of the kernel, if the connection is closed.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.transport.peer_addr()
     }
@@ -367,7 +367,7 @@ impl Session {
             let plain_bytes = self.take_plain()?;
             match state {
                 Ok(state) => self.ended = state.peer_has_closed(),
-                Err(error) => return Err(TlsError::of(error, self.shows_certificate)),
+                Err(error) => return Err(TlsError::new(error, self.shows_certificate)),
             }
             if plain_bytes >= PLAIN_BYTES_MAX {
                 return Ok(received.len() - rest.len());

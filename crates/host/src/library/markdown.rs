@@ -2,7 +2,7 @@
 //! of headings, on `pulldown-cmark`.
 //!
 //! What comes from strangers may be given to it: raw HTML is shown as text, and a link may
-//! lead only where [`is_harmless`] says, unless `html = true` is asked for.
+//! lead only where [`is_harmless`] says, unless `html = true` is given.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,7 +16,7 @@ pub(super) fn register(lua: &Lua, module: &Table) -> mlua::Result<()> {
     module.set("markdown", lua.create_function(render)?)
 }
 
-/// What may be asked for beside the text.
+/// Options beside the text.
 struct Wishes {
     /// Raw HTML and links of every scheme pass.
     html: bool,

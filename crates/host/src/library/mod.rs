@@ -1,4 +1,4 @@
-//! What Rust gives to the framework in Lua: the module `prony.native` (templates,
+//! The functions that Rust gives to the framework in Lua: the module `prony.native` (templates,
 //! Markdown, JSON, TOML, looking at files), and the framework's own modules, which are
 //! part of the program, so that `require("prony")` needs no installation.
 //!
@@ -53,7 +53,7 @@ const MODULES: &[(&str, &str)] = &[
     ("prony.url", include_str!("../../lua/prony/url.lua")),
 ];
 
-/// What an application may know of the host around it.
+/// The facts about the host that an application may know.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Surroundings {
     /// Errors are shown to clients, and templates are read again when they change.
@@ -80,7 +80,7 @@ impl From<&Post> for Surroundings {
 /// Functions of Lua 5.2 to 5.4 that LuaJIT is given.
 const NEWER: &str = include_str!("../../lua/newer.lua");
 
-/// Makes `require("prony")` work in this state: nothing of that is compiled before it is asked for. LuaJIT is given what
+/// Makes `require("prony")` work in this state: nothing of that is compiled before it is required. LuaJIT is given what
 /// newer versions of Lua have and it can have, too.
 ///
 /// # Errors

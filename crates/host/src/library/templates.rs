@@ -1,4 +1,4 @@
-//! Templates, on `minijinja`: what is put into a page is escaped unless it was said to be
+//! Templates, on `minijinja`: what is put into a page is escaped unless it was marked as
 //! safe, whatever the template's name; a name that nobody defined is an error.
 //!
 //! Components are macros in files below `components/`. Any template may call them: the
@@ -119,13 +119,13 @@ impl Templates {
     /// The place of the error in the innermost template, then where that was used.
     fn explain(&self, error: &Error) -> mlua::Error {
         let mut places = Vec::new();
-        let mut said = String::new();
+        let mut detail = String::new();
         let mut next: Option<&dyn std::error::Error> = Some(error);
         while let Some(error) = next {
             match error.downcast_ref::<Error>() {
                 Some(error) => {
                     places.extend(self.place(error));
-                    said = match error.detail() {
+                    detail = match error.detail() {
                         Some(detail) => format!("{}: {detail}", error.kind()),
                         None => error.kind().to_string(),
                     };
@@ -133,7 +133,7 @@ impl Templates {
                 None if error.is::<Exhausted>() => {
                     return mlua::Error::MemoryError(error.to_string());
                 }
-                None => said = error.to_string(),
+                None => detail = error.to_string(),
             }
             next = error.source();
         }
@@ -145,7 +145,7 @@ impl Templates {
             .iter()
             .rev()
             .map(|place| format!("\n  used in {place}"));
-        mlua::Error::runtime(format!("{innermost}{said}{}", outer.collect::<String>()))
+        mlua::Error::runtime(format!("{innermost}{detail}{}", outer.collect::<String>()))
     }
 
     fn place(&self, error: &Error) -> Option<String> {
@@ -213,7 +213,7 @@ impl Loader {
     }
 
     fn load(&self, name: &str) -> Result<Option<String>, Error> {
-        let wrong = |said: String| Error::new(ErrorKind::InvalidOperation, said);
+        let wrong = |message: String| Error::new(ErrorKind::InvalidOperation, message);
         let steps = name.split('/');
         if steps
             .clone()
@@ -235,7 +235,7 @@ impl Loader {
         let components = self
             .components
             .as_ref()
-            .map_err(|said| wrong(said.clone()))?;
+            .map_err(|message| wrong(message.clone()))?;
         let mut imports = String::new();
         for (component, file) in used(&text, components) {
             if file != name {

@@ -176,14 +176,14 @@ fn from_lua_error(error: mlua::Error) -> Error {
         other => other,
     };
     if matches!(cause, mlua::Error::MemoryError(_)) {
-        let said = Error::new(ErrorKind::InvalidOperation, Exhausted.to_string());
-        return said.with_source(Exhausted);
+        let exhausted = Error::new(ErrorKind::InvalidOperation, Exhausted.to_string());
+        return exhausted.with_source(Exhausted);
     }
     let text = cause.to_string();
-    let said = text.lines().take_while(|line| *line != "stack traceback:");
+    let lines = text.lines().take_while(|line| *line != "stack traceback:");
     Error::new(
         ErrorKind::InvalidOperation,
-        said.collect::<Vec<_>>().join("\n"),
+        lines.collect::<Vec<_>>().join("\n"),
     )
 }
 

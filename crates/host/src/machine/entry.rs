@@ -19,7 +19,7 @@ const WRITTEN_BYTES_MAX: usize = 64 << 20;
 /// Of LuaJIT: a value of its FFI.
 const LUA_TCDATA: c_int = 10;
 
-/// What [`enter`] works on, and what it found.
+/// The arguments of [`enter`], and its results.
 pub(super) struct EnterCall<'r> {
     pub refs: &'r Refs,
     pub desk: &'r RefCell<Head>,
@@ -28,10 +28,10 @@ pub(super) struct EnterCall<'r> {
     pub is_closable: Cell<bool>,
 }
 
-/// What an application returned.
+/// The body that an application returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReturnedBody {
-    /// What is called for each piece.
+    /// A function that is called for each piece.
     Iterator,
     /// One string.
     Text,
@@ -43,7 +43,7 @@ pub(super) enum ReturnedBody {
     Nothing,
 }
 
-/// What [`step`] works on, and what it found.
+/// The arguments of [`step`], and its results.
 ///
 /// INVARIANT: `anchor` is a table that [`anchor`] made, and the bytes are of a string that it keeps
 /// until the next step.

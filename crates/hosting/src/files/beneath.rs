@@ -36,7 +36,7 @@ pub(super) enum Way {
     Walk,
 }
 
-/// What tells one state of a file from another.
+/// The properties that tell one state of a file from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub device: (u32, u32),
@@ -79,7 +79,7 @@ impl Beneath {
     pub(super) fn stamp(&self, name: &[u8]) -> Result<Stamp, Errno> {
         let flags = AtFlags::NO_AUTOMOUNT;
         let found = statx(&self.dir, name, flags, StatxFlags::BASIC_STATS)?;
-        Ok(Stamp::of(&found))
+        Ok(Stamp::new(&found))
     }
 
     fn resolved(&self, name: &[u8]) -> Result<OwnedFd, Errno> {
@@ -114,10 +114,15 @@ impl Beneath {
 impl Stamp {
     pub(super) fn of_file(file: &OwnedFd) -> Result<Stamp, Errno> {
         let flags = AtFlags::EMPTY_PATH;
-        Ok(Stamp::of(&statx(file, "", flags, StatxFlags::BASIC_STATS)?))
+        Ok(Stamp::new(&statx(
+            file,
+            "",
+            flags,
+            StatxFlags::BASIC_STATS,
+        )?))
     }
 
-    fn of(found: &Statx) -> Stamp {
+    fn new(found: &Statx) -> Stamp {
         Stamp {
             device: (found.stx_dev_major, found.stx_dev_minor),
             inode: found.stx_ino,

@@ -84,12 +84,12 @@ fn weight(parameters: &str) -> Weight {
     let Some(("q" | "Q", number)) = parameters.split_once('=') else {
         return 0;
     };
-    let (whole, decimals) = number.split_once('.').unwrap_or((number, ""));
+    let (digits, decimals) = number.split_once('.').unwrap_or((number, ""));
     let all_digits = decimals.bytes().all(|byte| byte.is_ascii_digit());
     if decimals.len() > 3 || !all_digits {
         return 0;
     }
-    match whole {
+    match digits {
         "1" => WEIGHT_MAX,
         "0" => format!("{decimals:0<3}").parse().unwrap_or(0),
         _ => 0,

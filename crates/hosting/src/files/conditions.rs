@@ -1,4 +1,4 @@
-//! What a request's conditions and Range ask for of a file (RFC 9110, sections 13 and
+//! The part of a file that a request's conditions and Range ask for (RFC 9110, sections 13 and
 //! 14): headers and validators in, a verdict out.
 //!
 //! Several ranges are answered with the whole, which the RFC leaves to the server: few
@@ -9,7 +9,7 @@ use std::time::UNIX_EPOCH;
 
 use prony_http::{Header, Headers, Range};
 
-/// What the client's state is compared with.
+/// The validators that the client's state is compared with.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Validators<'v> {
     /// With its quotes, and `W/` before them where it is weak.
@@ -20,7 +20,7 @@ pub(super) struct Validators<'v> {
     pub length: u64,
 }
 
-/// What is to be sent.
+/// The part of the file to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Whole,
@@ -123,7 +123,7 @@ fn date(headers: &Headers<'_>, name: &str) -> Option<u64> {
     Some(time.duration_since(UNIX_EPOCH).ok()?.as_secs())
 }
 
-/// What one range of bytes asks for; anything else is not heeded.
+/// The part that one range of bytes asks for; anything else is ignored.
 fn part(range: &[u8], length: u64) -> Verdict {
     match Range::of(range, length) {
         Range::Whole => Verdict::Whole,

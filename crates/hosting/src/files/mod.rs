@@ -118,7 +118,7 @@ impl Files {
             Refusal::Folder if is_index => Refusal::NotFound,
             other => other,
         })?;
-        let chosen = Chosen::of(request, resource)?;
+        let chosen = Chosen::choose(request, resource)?;
         let form = chosen.form();
         if form.coding.is_some() && !form.is_current(&self.beneath, &name) {
             self.cache.forget(&name);
@@ -186,7 +186,7 @@ impl Files {
 }
 
 impl Chosen {
-    fn of(request: &Request<'_>, resource: Rc<Resource>) -> Result<Chosen, Refusal> {
+    fn choose(request: &Request<'_>, resource: Rc<Resource>) -> Result<Chosen, Refusal> {
         let headers = request.headers();
         let forms = resource.forms.iter();
         let forms = forms.map(|form| (form.coding, form.stamp.size));
@@ -209,7 +209,7 @@ impl Chosen {
         conditions::judge(&request.headers(), is_get, &validators)
     }
 
-    /// What is the same in every answer about this form.
+    /// The headers that are the same in every answer about this form.
     fn validators(&self) -> impl Iterator<Item = Header<'_>> {
         let form = self.form();
         let varies = self.resource.forms.len() > 1;

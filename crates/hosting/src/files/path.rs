@@ -7,7 +7,7 @@ use super::refusal::Refusal;
 
 /// As the kernel's `PATH_MAX`, whose last byte is the NUL.
 const NAME_BYTES_MAX: usize = 4095;
-/// What a directory shows.
+/// The file that stands for a directory.
 const INDEX: &[u8] = b"index.html";
 
 /// The name, relative to the directory, of what `path` asks for: `path` begins with a
@@ -45,7 +45,7 @@ pub(super) fn prefix(text: &str) -> Vec<u8> {
     prefix
 }
 
-/// What of `path` is below a decoded prefix, as it was sent: empty, or from a slash on.
+/// The part of `path` below a decoded prefix, as it was sent: empty, or from a slash on.
 /// None if nothing is. It is decoded for that, because an application finds the same in
 /// it however it was written: what is the files' must not come to it by another spelling.
 #[inline]

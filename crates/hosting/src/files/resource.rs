@@ -19,7 +19,7 @@ use super::refusal::Refusal;
 pub(super) const KEPT_FILE_BYTES_MAX: u64 = 64 << 10;
 /// What all of them may take together, and what is known of those that are not kept.
 const KEPT_BYTES_MAX: usize = 16 << 20;
-/// What one costs beside its content, about.
+/// The approximate cost of one beside its content.
 const ENTRY_BYTES: usize = 1024;
 /// How often is looked for compressed forms that came or went.
 const LOOK_EVERY: Nanos = Nanos::from_secs(1);
@@ -58,7 +58,7 @@ pub(super) struct Form {
     pub content: Option<Box<[u8]>>,
 }
 
-/// What is known of files, up to a number of bytes; who was asked for longest ago is
+/// Resources in memory, up to a number of bytes; the least recently requested one is
 /// forgotten first.
 #[derive(Debug)]
 pub(super) struct Cache {
@@ -77,7 +77,7 @@ impl Cache {
         }
     }
 
-    /// What has this name now: from memory if the file is as it was, which costs one
+    /// The resource of this name now: from memory if the file is as it was, which costs one
     /// system call.
     pub(super) fn look(&self, beneath: &Beneath, name: &[u8]) -> Result<Rc<Resource>, Refusal> {
         let found = self.known.borrow_mut().get(name).map(Rc::clone);
@@ -98,8 +98,8 @@ impl Cache {
     }
 
     pub(super) fn forget(&self, name: &[u8]) {
-        if let Some((name, gone)) = self.known.borrow_mut().pop_entry(name) {
-            self.bytes.set(self.bytes.get() - weight(&name, &gone));
+        if let Some((name, removed)) = self.known.borrow_mut().pop_entry(name) {
+            self.bytes.set(self.bytes.get() - weight(&name, &removed));
         }
     }
 
@@ -108,10 +108,10 @@ impl Cache {
         let mut bytes = self.bytes.get() + weight(name, resource);
         known.put(name.into(), Rc::clone(resource));
         while bytes > KEPT_BYTES_MAX {
-            let Some((name, gone)) = known.pop_lru() else {
+            let Some((name, removed)) = known.pop_lru() else {
                 break;
             };
-            bytes -= weight(&name, &gone);
+            bytes -= weight(&name, &removed);
         }
         self.bytes.set(bytes);
     }

@@ -9,7 +9,7 @@ const WAIT_MAX: Nanos = Nanos::from_secs(30);
 /// The longest of what was ready once: a request may have ended it, or the machine be short of something for a while, and while it is away
 /// nobody is answered.
 const WAIT_READY_MAX: Nanos = Nanos::from_secs(1);
-/// Who has run for so long has run well: there is no wait.
+/// A worker that has run for this long has run well, and is replaced without a wait.
 const RAN_WELL: Nanos = Nanos::from_secs(1);
 
 /// Waits that double as long as nothing runs well. The first is none.
@@ -20,7 +20,7 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
-    /// Of what was ready, and has not ended since.
+    /// The back-off of a worker that was ready, and has not ended since.
     pub(super) fn once_ready() -> Backoff {
         Backoff {
             next: Nanos::ZERO,

@@ -32,7 +32,7 @@ pub(super) struct Balancer {
 #[derive(Default)]
 struct Targets {
     list: Vec<Target>,
-    /// Who is asked first, so that ties go round.
+    /// The worker that comes first, so that ties go round.
     turn: usize,
     lines: Vec<u8>,
 }
@@ -247,7 +247,7 @@ mod tests {
             let (channel, other) = Channel::pair().unwrap();
             balancer.add(place as u64, Rc::new(channel), place as u32);
             balancer.targets.borrow_mut().list[place].passed = passed;
-            others.extend(is_alive.then(|| (place, Channel::of(other))));
+            others.extend(is_alive.then(|| (place, Channel::from_socket(other))));
         }
         let socket = || OwnedFd::from(std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
         let mut batch: Vec<OwnedFd> = (0..connections).map(|_| socket()).collect();

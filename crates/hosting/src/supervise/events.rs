@@ -1,4 +1,4 @@
-//! What happened, in its order, until the supervisor takes it in.
+//! The queue of events that the supervisor has not handled yet.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use super::pool::{Event, Id};
 use crate::bell::Bell;
 
-/// What the tasks of the loop tell the supervisor.
+/// The events that the tasks of the loop report to the supervisor.
 #[derive(Default)]
 pub(super) struct Events {
     happened: RefCell<VecDeque<Happened>>,

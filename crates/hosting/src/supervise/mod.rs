@@ -178,12 +178,12 @@ impl Acceptor {
         Ok(Acceptor::Supervisor { stop, accepting })
     }
 
-    /// What the worker in a slot listens on.
+    /// The socket that the worker in a slot listens on.
     fn socket(&self, slot: u32) -> Option<BorrowedFd<'_>> {
         match self {
             Acceptor::Workers(sockets) => {
-                let own = sockets.get(slot as usize).or_else(|| sockets.first());
-                own.map(OwnedFd::as_fd)
+                let socket = sockets.get(slot as usize).or_else(|| sockets.first());
+                socket.map(OwnedFd::as_fd)
             }
             Acceptor::Supervisor { .. } | Acceptor::Closed => None,
         }
@@ -262,7 +262,7 @@ impl Supervisor<'_> {
         self.balancer.orphan(id, process.untaken());
         self.balancer.pass_orphans(&self.board, now);
         let exit = process.collect(&self.events);
-        // What it said last comes before its end.
+        // Its last message comes before its end.
         let mut orders = Vec::new();
         let mut later = Vec::new();
         while let Some(happened) = self.events.take() {

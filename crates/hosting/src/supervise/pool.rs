@@ -1,5 +1,5 @@
 //! What a supervisor decides: which workers are started, replaced, told to leave and
-//! killed, and what is said of it. Events and the time go in, orders come out.
+//! killed, and what is reported of it. Events and the time go in, orders come out.
 //!
 //! A slot is a worker's place, for as long as the host lives; the one that serves in it
 //! and the one that is being started for it are two workers of the pool.
@@ -20,7 +20,7 @@ pub(super) type Id = u64;
 /// itself, is over; then it is killed. What an application does at its exit, it does in this time, on a machine with other work, too.
 const LEAVE_MAX: Nanos = Nanos::from_secs(5);
 
-/// What the pool goes by.
+/// The settings of the pool.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
     pub workers: u32,
@@ -29,7 +29,7 @@ pub(super) struct Rules {
     pub graceful_timeout: Nanos,
 }
 
-/// What happened.
+/// An event that the pool reacts to.
 #[derive(Debug)]
 pub(super) enum Event {
     /// The host begins.
@@ -58,7 +58,7 @@ pub(super) struct Exit {
     pub text: String,
 }
 
-/// What is to be done.
+/// An order that the supervisor carries out.
 #[derive(Debug)]
 pub(super) enum Order {
     Start {
@@ -92,9 +92,9 @@ pub(super) struct Pool {
 
 #[derive(Debug, Default)]
 struct Slot {
-    /// Who serves.
+    /// The worker that serves.
     current: Option<Id>,
-    /// Who is to.
+    /// The worker that is to take over.
     starting: Option<Id>,
     /// When the next is started, after one that ended.
     start_due: Option<Instant>,
@@ -146,7 +146,7 @@ enum PoolState {
 #[derive(Debug)]
 struct Renewal {
     first: Id,
-    /// Was asked for again meanwhile.
+    /// Was requested again meanwhile.
     again: bool,
 }
 
@@ -452,14 +452,14 @@ impl Pool {
         }
     }
 
-    /// The renewal is over; if one was asked for meanwhile, it begins.
+    /// The renewal is over; if one was requested meanwhile, it begins.
     fn renew_again(&mut self, now: Instant) {
         if self.renewal.take().is_some_and(|renewal| renewal.again) {
             self.begin_renewal(now);
         }
     }
 
-    /// What is new does not work: what runs goes on.
+    /// Gives the new workers up: those that run continue.
     fn abandon(&mut self, why: &str, now: Instant) {
         let replaced = self.slots.iter().filter(|slot| !slot.is_outdated).count();
         let what = match replaced {

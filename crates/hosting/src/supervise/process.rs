@@ -53,7 +53,7 @@ impl Process {
         }
         let (channel, theirs) = Channel::pair()?;
         channel.send(MessageKind::Start, &text, sockets)?;
-        let unread = Channel::of(theirs.try_clone()?);
+        let unread = Channel::from_socket(theirs.try_clone()?);
         let mut child = Command::new(program)
             .args(words)
             .stdin(Stdio::from(theirs))
@@ -131,13 +131,13 @@ impl Process {
         connections_in(&self.unread)
     }
 
-    /// Takes in what it said last, and collects it; it has ended.
+    /// Takes in its last messages, and collects it; it has ended.
     pub(super) fn collect(mut self, events: &Events) -> Exit {
         hear(self.id, &self.channel, events);
         match self.child.wait() {
             Ok(status) => Exit {
                 is_clean: status.success(),
-                text: told(status),
+                text: describe(status),
             },
             Err(error) => Exit {
                 is_clean: false,
@@ -175,7 +175,7 @@ fn connections_in(channel: &Channel) -> Vec<OwnedFd> {
     }
 }
 
-/// Puts what a worker has said among the events; false when it says no more.
+/// Puts the messages of a worker among the events; false when there are no more.
 fn hear(id: Id, channel: &Channel, events: &Events) -> bool {
     let mut buffer = vec![0; MESSAGE_BYTES_MAX];
     loop {
@@ -203,7 +203,7 @@ fn hear(id: Id, channel: &Channel, events: &Events) -> bool {
 }
 
 /// `ended with status 3`, `was ended by SIGSEGV`
-fn told(status: ExitStatus) -> String {
+fn describe(status: ExitStatus) -> String {
     let signal = status.signal();
     match (signal, status.code()) {
         (Some(signal), _) => {
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn connections_that_a_dead_worker_had_not_taken_in_were_closed_with_it() {
         let (channel, theirs) = Channel::pair().unwrap();
-        let unread = Channel::of(theirs.try_clone().unwrap());
+        let unread = Channel::from_socket(theirs.try_clone().unwrap());
         let (read, write) = rustix::pipe::pipe().unwrap();
         channel
             .send(MessageKind::Connections, &[1], &[write.as_fd()])

@@ -25,7 +25,7 @@ const ENDINGS: [&str; 28] = [
     "toml", "json", "yaml", "yml", "ini", "cfg", "conf", "env", "sql", "csv", "j2", "jinja", "tpl",
     "po",
 ];
-/// Directories looked at; more are left out, and a reader is told so.
+/// Directories looked at; more are left out, and that is printed.
 const DIRECTORIES_MAX: usize = 4096;
 /// Bytes of changes read in one call.
 const CHANGES_BYTES: usize = 16 << 10;

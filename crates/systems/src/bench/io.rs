@@ -16,7 +16,7 @@ use super::profile;
 use super::words::{BuffersWord, HttpWord, IoWords, ReceiveWord, StrategyWord};
 use prony_program::{Ending, Streams};
 
-/// Buffer of one receive where nothing is said.
+/// Buffer of one receive by default.
 const BUFFER_BYTES: usize = 64 << 10;
 /// The same of the ring, where few large buffers cost least: each completion has its price.
 const RING_BUFFER_BYTES: usize = 1 << 20;

@@ -203,8 +203,8 @@ mod tests {
     #[test]
     fn what_is_typed_is_a_function_a_sum_or_a_file() {
         let typed = |text: &str| Checksum::parse(text).map_err(|error| format!("{error:#}"));
-        let told = typed("sha256").expect("fine");
-        assert_eq!(told.expected("any"), Ok(None));
+        let report = typed("sha256").expect("fine");
+        assert_eq!(report.expected("any"), Ok(None));
         let one = typed(&format!("sha256:{}", OF_ABC.to_uppercase())).expect("fine");
         assert_eq!(one.expected("any"), Ok(Some(OF_ABC)));
         assert!(one.is_single());

@@ -16,10 +16,10 @@ use prony_engine::{Handle, mailbox};
 
 use super::checksum::{Algorithm, Sum};
 use super::fault::Fault;
-use super::file::{Kept, Naming, Output};
+use super::file::{LeftBytes, Naming, Output};
 use super::name;
 use super::plan::{Job, Options, To};
-use super::range::{Asked, Mark, Meaning, Said, meaning};
+use super::range::{Mark, Meaning, PartHead, RangeRequest, meaning};
 
 /// How long to wait before a retry that continues where a body broke off; it doubles.
 const BACKOFF_FIRST: Nanos = Nanos::from_millis(200);
@@ -38,12 +38,12 @@ pub struct Live {
     /// Bytes that there will be.
     pub total: Cell<Option<u64>>,
     /// What was left for later, once it is over.
-    pub kept: Kept,
+    pub left: LeftBytes,
 }
 
 /// What became of a URL.
 #[derive(Default)]
-pub struct Told {
+pub struct DownloadReport {
     /// The URL that answered last.
     pub final_url: Option<String>,
     /// Its status.
@@ -81,7 +81,7 @@ enum Step {
     Whole,
     /// A part of what is missing came.
     More,
-    /// It is to be asked for from its start.
+    /// It is to be requested from its start.
     Again,
 }
 
@@ -101,34 +101,34 @@ pub struct Download {
 
 /// A download under way.
 struct Work {
-    own: Download,
+    download: Download,
     started: Instant,
     output: Option<Output>,
     sum: Option<Sum>,
-    told: Told,
+    report: DownloadReport,
 }
 
 impl Download {
     /// Fetches it.
-    pub async fn run(self) -> Told {
+    pub async fn run(self) -> DownloadReport {
         let started = self.handle.now();
         let algorithm = self.options.checksum.as_ref().map(|sum| sum.algorithm);
         let mut work = Work {
-            own: self,
+            download: self,
             started,
             output: None,
             sum: algorithm.map(Sum::new),
-            told: Told::default(),
+            report: DownloadReport::default(),
         };
         let ended = work.run().await;
         if let Err(fault) = ended {
             if let Some(output) = work.output.as_mut().filter(|_| fault.spoils_the_file()) {
                 output.spoil();
             }
-            work.told.fault = Some(fault);
+            work.report.fault = Some(fault);
         }
-        work.told.took = work.own.handle.now().since(started);
-        work.told
+        work.report.took = work.download.handle.now().since(started);
+        work.report
     }
 }
 
@@ -160,24 +160,24 @@ impl Work {
 
     /// Makes the file, before anything is sent where its name is known.
     async fn open(&mut self) -> Result<(), Fault> {
-        let job = self.own.job.clone();
+        let job = self.download.job.clone();
         match &job.to {
             To::Stdout => self.output = Some(Output::stdout()?),
             To::Device(path) => {
-                self.told.file = Some(path.clone());
+                self.report.file = Some(path.clone());
                 self.output = Some(Output::device(path)?);
             }
             To::File(path) => self.open_part(path)?,
             To::Named { .. } => {}
         }
         let there = self.written();
-        self.told.resumed_from = there;
-        self.own.live.bytes.set(there);
+        self.report.resumed_from = there;
+        self.download.live.bytes.set(there);
         if there > 0 {
             self.hash_what_is_there().await?;
-        } else if self.own.options.resume {
+        } else if self.download.options.resume {
             let note = "there was nothing to resume: fetched from the start";
-            self.told.notes.push(note.to_owned());
+            self.report.notes.push(note.to_owned());
         }
         Ok(())
     }
@@ -185,10 +185,10 @@ impl Work {
     fn open_part(&mut self, path: &Path) -> Result<(), Fault> {
         let Download {
             options, job, live, ..
-        } = &self.own;
+        } = &self.download;
         let how = (options.overwrite, options.resume);
-        self.told.file = Some(path.to_owned());
-        self.output = Some(Output::part(path, &job.shown, how, live.kept.clone())?);
+        self.report.file = Some(path.to_owned());
+        self.output = Some(Output::part(path, &job.shown, how, live.left.clone())?);
         Ok(())
     }
 
@@ -204,42 +204,42 @@ impl Work {
                 Ok(0) => return Ok(()),
                 Ok(count) => sum.update(&some[..count]),
                 Err(error) => {
-                    let path = self.told.file.clone().unwrap_or_default();
+                    let path = self.report.file.clone().unwrap_or_default();
                     return Err(Fault::file("read", &path, error));
                 }
             }
             // Other downloads go on meanwhile.
-            self.own.handle.yield_now().await;
+            self.download.handle.yield_now().await;
         }
     }
 
     /// One request, and its answer's body.
     async fn exchange(&mut self) -> Result<Step, Fault> {
         let mark = self.output.as_ref().and_then(Output::mark).cloned();
-        let asked = match &mark {
-            Some(mark) => Asked::From {
+        let range_request = match &mark {
+            Some(mark) => RangeRequest::From {
                 offset: self.written(),
                 total: mark.total,
             },
-            None => Asked::Whole,
+            None => RangeRequest::Whole,
         };
-        let request = self.request(asked, mark.as_ref());
+        let request = self.request(range_request, mark.as_ref());
         let mut response = request.send().await?;
         self.note_head(&response);
-        let said = said(&response);
-        let is_kept_coded = said.status == 206 && response.header("content-encoding").is_some();
-        match meaning(&said, asked) {
+        let head = part_head(&response);
+        let is_kept_coded = head.status == 206 && response.header("content-encoding").is_some();
+        match meaning(&head, range_request) {
             Meaning::Whole => {
-                let total = match self.own.options.compressed {
+                let total = match self.download.options.compressed {
                     true if response.header("content-encoding").is_some() => None,
                     _ => response.content_length(),
                 };
-                self.begin(&response, asked, total)?;
+                self.begin(&response, range_request, total)?;
                 self.body(&mut response).await?;
                 Ok(Step::Whole)
             }
             Meaning::GoesOn { length, total } if !is_kept_coded => {
-                self.own.live.total.set(total);
+                self.download.live.total.set(total);
                 self.check_length(total)?;
                 let before = self.written();
                 self.body(&mut response).await?;
@@ -261,18 +261,18 @@ impl Work {
                 Ok(Step::Again)
             }
             Meaning::Wrong(why) => Err(Fault::BadPart(why)),
-            Meaning::Refused => Err(Fault::Status(said.status)),
+            Meaning::Refused => Err(Fault::Status(head.status)),
         }
     }
 
-    fn request(&self, asked: Asked, mark: Option<&Mark>) -> RequestBuilder {
+    fn request(&self, range_request: RangeRequest, mark: Option<&Mark>) -> RequestBuilder {
         let Download {
             client,
             job,
             options,
             handle,
             ..
-        } = &self.own;
+        } = &self.download;
         let mut request = client.get(job.url.as_str());
         let is_given = |wanted: &str| {
             let mut names = options.headers.iter().map(|(name, _)| name);
@@ -290,14 +290,14 @@ impl Work {
         if !options.compressed && !is_given("accept-encoding") {
             request = request.header("accept-encoding", "identity");
         }
-        if let (Asked::From { offset, .. }, Some(mark)) = (asked, mark) {
+        if let (RangeRequest::From { offset, .. }, Some(mark)) = (range_request, mark) {
             request = request
                 .header("range", format!("bytes={offset}-"))
                 .header("if-range", &mark.validator);
         }
         if let Some(timeout) = options.timeout {
             // Further tries have what the first ones left.
-            let used = match self.told.retries {
+            let used = match self.report.retries {
                 0 => Nanos::ZERO,
                 _ => handle.now().since(self.started),
             };
@@ -307,43 +307,43 @@ impl Work {
     }
 
     fn note_head(&mut self, response: &Response) {
-        self.told.final_url = Some(response.url().to_owned());
-        self.told.status = Some(response.status());
-        self.told.version = Some(response.version());
-        self.told.address = Some(response.remote_addr());
-        self.told.timing = Some(response.timing());
+        self.report.final_url = Some(response.url().to_owned());
+        self.report.status = Some(response.status());
+        self.report.version = Some(response.version());
+        self.report.address = Some(response.remote_addr());
+        self.report.timing = Some(response.timing());
     }
 
     /// A body that is the whole file follows.
     fn begin(
         &mut self,
         response: &Response,
-        asked: Asked,
+        range_request: RangeRequest,
         total: Option<u64>,
     ) -> Result<(), Fault> {
         if self.output.is_none() {
             let path = self.named(response)?;
             self.open_part(&path)?;
         }
-        self.own.live.total.set(total);
+        self.download.live.total.set(total);
         self.check_length(total)?;
-        let mark = said(response).validator().map(|validator| Mark {
-            url: self.own.job.shown.clone(),
+        let mark = part_head(response).validator().map(|validator| Mark {
+            url: self.download.job.shown.clone(),
             validator,
             total,
         });
         // What comes out of a coding has other places than what went in.
-        let mark = mark.filter(|_| !self.own.options.compressed);
-        let why = match asked {
-            Asked::From { .. } => "the server has another version, or ignores ranges",
-            Asked::Whole => "",
+        let mark = mark.filter(|_| !self.download.options.compressed);
+        let why = match range_request {
+            RangeRequest::From { .. } => "the server has another version, or ignores ranges",
+            RangeRequest::Whole => "",
         };
         self.start_over(why, mark)
     }
 
     /// The name of a file, as the server says it, or else the URL.
     fn named(&self, response: &Response) -> Result<PathBuf, Fault> {
-        let To::Named { dir, otherwise } = &self.own.job.to else {
+        let To::Named { dir, otherwise } = &self.download.job.to else {
             return Ok(PathBuf::new());
         };
         let header = response.header("content-disposition");
@@ -351,12 +351,12 @@ impl Work {
             .and_then(name::of_header)
             .unwrap_or(otherwise.clone());
         let name = name.map_err(Fault::BadName)?;
-        if let Some(checksum) = &self.own.options.checksum
+        if let Some(checksum) = &self.download.options.checksum
             && checksum.expected(&name).is_err()
         {
             return Err(Fault::NotListed(name));
         }
-        *self.own.live.name.borrow_mut() = name.clone();
+        *self.download.live.name.borrow_mut() = name.clone();
         Ok(dir.join(name))
     }
 
@@ -371,13 +371,13 @@ impl Work {
         }
         if had > 0 && !why.is_empty() {
             let note = format!("{why}: {had} bytes thrown away, fetched from the start");
-            self.told.notes.push(note);
+            self.report.notes.push(note);
         }
-        self.told.resumed_from = 0;
-        self.told.bytes = 0;
-        self.own.live.bytes.set(0);
+        self.report.resumed_from = 0;
+        self.report.bytes = 0;
+        self.download.live.bytes.set(0);
         self.sum = self
-            .own
+            .download
             .options
             .checksum
             .as_ref()
@@ -386,20 +386,20 @@ impl Work {
     }
 
     fn check_length(&self, total: Option<u64>) -> Result<(), Fault> {
-        match (total, self.own.options.bytes_max) {
+        match (total, self.download.options.bytes_max) {
             (Some(total), Some(max)) if total > max => Err(Fault::TooLong(max)),
             _ => Ok(()),
         }
     }
 
     async fn body(&mut self, response: &mut Response) -> Result<(), Fault> {
-        let began = self.own.handle.now();
-        let before = self.told.received;
+        let began = self.download.handle.now();
+        let before = self.report.received;
         let ended = self.pieces(response, (began, before)).await;
         // What came of a coding without anything to write, too.
-        self.told.received = before + response.received_bytes();
+        self.report.received = before + response.received_bytes();
         ended?;
-        self.told.timing = Some(response.timing());
+        self.report.timing = Some(response.timing());
         Ok(())
     }
 
@@ -412,7 +412,7 @@ impl Work {
             let Some(output) = &mut self.output else {
                 break;
             };
-            let max = self.own.options.bytes_max.unwrap_or(u64::MAX);
+            let max = self.download.options.bytes_max.unwrap_or(u64::MAX);
             if output.written() + piece.len() as u64 > max {
                 return Err(Fault::TooLong(max));
             }
@@ -420,13 +420,16 @@ impl Work {
             if let Some(sum) = &mut self.sum {
                 sum.update(piece);
             }
-            self.own.live.bytes.set(output.written());
+            self.download.live.bytes.set(output.written());
             let came = response.received_bytes();
-            self.told.received = before + came;
-            if let Some(rate) = self.own.options.rate_max {
+            self.report.received = before + came;
+            if let Some(rate) = self.download.options.rate_max {
                 // At this rate, so many bytes have come by then.
                 let due = came as f64 / rate as f64 * 1e9;
-                self.own.handle.sleep_until(began + Nanos(due as u64)).await;
+                self.download
+                    .handle
+                    .sleep_until(began + Nanos(due as u64))
+                    .await;
             }
         }
         Ok(())
@@ -435,26 +438,26 @@ impl Work {
     fn may_try_again(&self, fault: &Fault) -> bool {
         let may_begin_again = matches!(self.output, Some(Output::Part(_)));
         fault.is_passing()
-            && self.told.retries < self.own.options.retries
+            && self.report.retries < self.download.options.retries
             && (may_begin_again || self.written() == 0)
     }
 
     async fn wait(&mut self, fault: &Fault) {
-        let doubled = BACKOFF_FIRST.0 << self.told.retries.min(10);
-        self.told.retries += 1;
-        self.told.notes.push(format!("tried again: {fault}"));
+        let doubled = BACKOFF_FIRST.0 << self.report.retries.min(10);
+        self.report.retries += 1;
+        self.report.notes.push(format!("tried again: {fault}"));
         let wait = Nanos(doubled).min(BACKOFF_MAX);
-        self.own.handle.sleep(wait).await;
+        self.download.handle.sleep(wait).await;
     }
 
     fn check_sum(&mut self) -> Result<(), Fault> {
-        self.told.bytes = self.written();
-        let (Some(sum), Some(checksum)) = (self.sum.take(), &self.own.options.checksum) else {
+        self.report.bytes = self.written();
+        let (Some(sum), Some(checksum)) = (self.sum.take(), &self.download.options.checksum) else {
             return Ok(());
         };
         let found = sum.finish();
         let algorithm = checksum.algorithm;
-        let file = self.told.file.as_deref().and_then(Path::file_name);
+        let file = self.report.file.as_deref().and_then(Path::file_name);
         let name = file.unwrap_or_default().to_string_lossy();
         let expected = checksum.expected(&name);
         let expected = expected.map_err(|_| Fault::NotListed(name.into_owned()))?;
@@ -465,7 +468,7 @@ impl Work {
                 expected: expected.to_owned(),
                 found: found.clone(),
             });
-        self.told.sum = Some((algorithm, found));
+        self.report.sum = Some((algorithm, found));
         fault.map_or(Ok(()), Err)
     }
 
@@ -499,8 +502,8 @@ async fn name_elsewhere(naming: Naming) -> Result<(), Fault> {
     }
 }
 
-fn said(response: &Response) -> Said<'_> {
-    Said {
+fn part_head(response: &Response) -> PartHead<'_> {
+    PartHead {
         status: response.status(),
         etag: response.header("etag"),
         last_modified: response.header("last-modified"),

@@ -36,7 +36,7 @@ pub enum Fault {
         doing: &'static str,
         /// With which file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         error: io::Error,
     },
     /// The file is not what it was to be.

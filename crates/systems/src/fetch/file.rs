@@ -48,7 +48,7 @@ pub fn is_device(path: &Path) -> bool {
 }
 
 /// What was left for later: its bytes.
-pub type Kept = Rc<Cell<Option<u64>>>;
+pub type LeftBytes = Rc<Cell<Option<u64>>>;
 
 /// Where a body goes.
 pub enum Output {
@@ -74,7 +74,7 @@ pub struct PartFile {
     /// None: it cannot be gone on with.
     mark: Option<Mark>,
     is_whole: bool,
-    kept: Kept,
+    left: LeftBytes,
 }
 
 impl Output {
@@ -116,7 +116,7 @@ impl Output {
         path: &Path,
         url: &str,
         (replaces, resumes): (bool, bool),
-        kept: Kept,
+        left: LeftBytes,
     ) -> Result<Output, Fault> {
         match fs::symlink_metadata(path) {
             Ok(found) if found.is_dir() => {
@@ -134,7 +134,7 @@ impl Output {
             written: 0,
             mark: None,
             is_whole: false,
-            kept,
+            left,
         };
         let mark = resumes.then(|| read_mark(&mark_of(path))).flatten();
         match mark.filter(|mark| mark.url == url) {
@@ -273,8 +273,8 @@ impl PartFile {
         let Some(mark) = mark else { return Ok(()) };
         let path = mark_of(&self.path);
         let text = serde_json::to_vec(&mark).map_err(io::Error::from);
-        let kept = text.and_then(|text| fs::write(&path, text));
-        kept.map_err(|error| Fault::file("write", &path, error))?;
+        let left = text.and_then(|text| fs::write(&path, text));
+        left.map_err(|error| Fault::file("write", &path, error))?;
         self.mark = Some(mark);
         Ok(())
     }
@@ -318,7 +318,7 @@ impl Drop for PartFile {
             return;
         }
         if self.mark.is_some() && self.written > 0 {
-            self.kept.set(Some(self.written));
+            self.left.set(Some(self.written));
             return;
         }
         // The fault that led here is the one to tell.

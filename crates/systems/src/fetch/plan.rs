@@ -236,8 +236,8 @@ fn header(text: &str) -> anyhow::Result<(String, String)> {
         bail!("`{text}` is not a header: write it as 'Name: value'");
     };
     let (name, value) = (name.trim(), value.trim());
-    let is_ours = |own: &str| name.eq_ignore_ascii_case(own);
-    if ["range", "if-range"].iter().any(|own| is_ours(own)) {
+    let is_ours = |header: &str| name.eq_ignore_ascii_case(header);
+    if ["range", "if-range"].iter().any(|header| is_ours(header)) {
         bail!("{name} cannot be given with --resume");
     }
     Ok((name.to_owned(), value.to_owned()))

@@ -13,7 +13,7 @@ use prony_client::Client;
 use prony_engine::{Handle, Task};
 
 use super::bars::Bar;
-use super::download::{Download, Live, Told};
+use super::download::{Download, DownloadReport, Live};
 use super::fault::Fault;
 use super::plan::{Job, Options, To};
 use super::show::Show;
@@ -42,7 +42,7 @@ pub struct DownloadPool<'r, 's, 'a> {
 struct Running {
     job: Rc<Job>,
     live: Rc<Live>,
-    task: Task<Told>,
+    task: Task<DownloadReport>,
     bar: Option<Bar>,
 }
 
@@ -64,15 +64,15 @@ impl DownloadPool<'_, '_, '_> {
             if self.interrupted.load(Ordering::Relaxed) {
                 return self.stop(waiting, running, ended);
             }
-            if let Some((over, told)) = ended {
-                let is_broken_pipe = told.fault.as_ref().is_some_and(Fault::is_broken_pipe);
+            if let Some((over, report)) = ended {
+                let is_broken_pipe = report.fault.as_ref().is_some_and(Fault::is_broken_pipe);
                 if over.job.to == To::Stdout && is_broken_pipe {
                     // A reader that went away has what it wanted.
                     continue;
                 }
-                has_failed |= told.fault.is_some();
+                has_failed |= report.fault.is_some();
                 drop(over.bar);
-                self.show.ended(&over.job, &over.live, &told)?;
+                self.show.ended(&over.job, &over.live, &report)?;
             } else {
                 let live = running.iter_mut().map(|one| (&*one.live, &mut one.bar));
                 self.show.tick(live);
@@ -125,12 +125,12 @@ impl DownloadPool<'_, '_, '_> {
     }
 
     /// The next that is over; None when it is time to look around.
-    async fn next(&self, running: &mut Vec<Running>) -> Option<(Running, Told)> {
+    async fn next(&self, running: &mut Vec<Running>) -> Option<(Running, DownloadReport)> {
         let mut tick = pin!(self.handle.sleep(TICK));
         poll_fn(|cx| {
             for place in 0..running.len() {
-                if let Poll::Ready(told) = Pin::new(&mut running[place].task).poll(cx) {
-                    return Poll::Ready(Some((running.remove(place), told)));
+                if let Poll::Ready(report) = Pin::new(&mut running[place].task).poll(cx) {
+                    return Poll::Ready(Some((running.remove(place), report)));
                 }
             }
             tick.as_mut().poll(cx).map(|_| None)
@@ -143,16 +143,16 @@ impl DownloadPool<'_, '_, '_> {
         self,
         waiting: VecDeque<Rc<Job>>,
         running: Vec<Running>,
-        ended: Option<(Running, Told)>,
+        ended: Option<(Running, DownloadReport)>,
     ) -> anyhow::Result<Ending> {
-        if let Some((over, told)) = ended {
-            self.show.ended(&over.job, &over.live, &told)?;
+        if let Some((over, report)) = ended {
+            self.show.ended(&over.job, &over.live, &report)?;
         }
-        let interrupted = |job: &Job, bytes| Told {
+        let interrupted = |job: &Job, bytes| DownloadReport {
             file: job.file(),
             bytes,
             fault: Some(Fault::Interrupted),
-            ..Told::default()
+            ..DownloadReport::default()
         };
         for Running {
             job,
@@ -162,12 +162,12 @@ impl DownloadPool<'_, '_, '_> {
         } in running
         {
             drop((task, bar));
-            let told = interrupted(&job, live.bytes.get());
-            self.show.ended(&job, &live, &told)?;
+            let report = interrupted(&job, live.bytes.get());
+            self.show.ended(&job, &live, &report)?;
         }
         for job in waiting {
-            let told = interrupted(&job, 0);
-            self.show.ended(&job, &Live::default(), &told)?;
+            let report = interrupted(&job, 0);
+            self.show.ended(&job, &Live::default(), &report)?;
         }
         Ok(Ending::Interrupted)
     }

@@ -3,20 +3,20 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What is kept beside a file that is not whole, to go on with it later.
+/// The note beside an incomplete file, by which a later run continues it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
     /// Where it comes from.
     pub url: String,
-    /// What the server knows this version of it by: a strong ETag, or a date.
+    /// The server's validator of this version: a strong ETag, or a date.
     pub validator: String,
     /// Its length in bytes, where it is known.
     pub total: Option<u64>,
 }
 
-/// What an answer's head says of versions and parts.
+/// The fields of an answer's head about versions and parts.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Said<'a> {
+pub struct PartHead<'a> {
     /// Its status.
     pub status: u16,
     /// ETag.
@@ -31,8 +31,8 @@ pub struct Said<'a> {
     pub content_range: Option<&'a [u8]>,
 }
 
-impl Said<'_> {
-    /// What a later request can name this version by. Weak tags and dates that the file may
+impl PartHead<'_> {
+    /// The validator by which a later request can name this version. Weak tags and dates that the file may
     /// have changed within are none (RFC 9110, section 8.8.2.2).
     pub fn validator(&self) -> Option<String> {
         let refuses = |value: &[u8]| value.trim_ascii().eq_ignore_ascii_case(b"none");
@@ -52,21 +52,21 @@ impl Said<'_> {
     }
 }
 
-/// What is asked for.
+/// The part of a file that a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum RangeRequest {
     /// All.
     Whole,
     /// What follows the first bytes.
     From {
         /// How many there are already.
         offset: u64,
-        /// The whole length, where an earlier answer said it.
+        /// The whole length, where an earlier answer had it.
         total: Option<u64>,
     },
 }
 
-/// What an answer means for the file.
+/// The meaning of an answer for the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Meaning {
     /// Its body is the whole file.
@@ -75,12 +75,12 @@ pub enum Meaning {
     GoesOn {
         /// Bytes that the body must have.
         length: u64,
-        /// The whole length, where it is said.
+        /// The whole length, where it is known.
         total: Option<u64>,
     },
     /// Nothing is missing.
     Complete,
-    /// The file is to be asked for from its start.
+    /// The file is to be requested from its start.
     StartAgain(&'static str),
     /// It is none that can be used, and why.
     Wrong(String),
@@ -88,17 +88,21 @@ pub enum Meaning {
     Refused,
 }
 
-/// What an answer to this means.
-pub fn meaning(said: &Said<'_>, asked: Asked) -> Meaning {
-    match (said.status, asked) {
-        (206, Asked::From { offset, total }) => goes_on(said.content_range, offset, total),
-        (206, Asked::Whole) => Meaning::Wrong("it sent a part, asked for the whole".to_owned()),
+/// The meaning of an answer to this request.
+pub fn meaning(head: &PartHead<'_>, range_request: RangeRequest) -> Meaning {
+    match (head.status, range_request) {
+        (206, RangeRequest::From { offset, total }) => goes_on(head.content_range, offset, total),
+        (206, RangeRequest::Whole) => {
+            Meaning::Wrong("it sent a part, asked for the whole".to_owned())
+        }
         (200..300, _) => Meaning::Whole,
-        (416, Asked::From { offset, .. }) => match said.content_range.and_then(unsatisfied) {
-            Some(length) if length == offset => Meaning::Complete,
-            Some(_) => Meaning::StartAgain("the server has another length"),
-            None => Meaning::StartAgain("the server does not have this part"),
-        },
+        (416, RangeRequest::From { offset, .. }) => {
+            match head.content_range.and_then(unsatisfied) {
+                Some(length) if length == offset => Meaning::Complete,
+                Some(_) => Meaning::StartAgain("the server has another length"),
+                None => Meaning::StartAgain("the server does not have this part"),
+            }
+        }
         _ => Meaning::Refused,
     }
 }
@@ -161,37 +165,37 @@ mod tests {
     #[test]
     fn strong_tags_and_old_dates_name_a_version() {
         let of = |etag: Option<&'static str>, modified: &'static str, date: &'static str| {
-            let said = Said {
+            let head = PartHead {
                 etag: etag.map(str::as_bytes),
                 last_modified: Some(modified.as_bytes()),
                 date: Some(date.as_bytes()),
-                ..Said::default()
+                ..PartHead::default()
             };
-            said.validator()
+            head.validator()
         };
         assert_eq!(of(Some("\"a\""), "m", "d").as_deref(), Some("\"a\""));
         assert_eq!(of(Some("W/\"a\""), "m", "d"), None);
         assert_eq!(of(None, "m", "d").as_deref(), Some("m"));
         assert_eq!(of(None, "same second", "same second"), None);
-        let refuses = Said {
+        let refuses = PartHead {
             etag: Some(b"\"a\""),
             accept_ranges: Some(b"none"),
-            ..Said::default()
+            ..PartHead::default()
         };
         assert_eq!(refuses.validator(), None);
     }
 
     fn of(status: u16, range: Option<&'static str>) -> Meaning {
-        let said = Said {
+        let head = PartHead {
             status,
             content_range: range.map(str::as_bytes),
-            ..Said::default()
+            ..PartHead::default()
         };
-        let asked = Asked::From {
+        let range_request = RangeRequest::From {
             offset: 5,
             total: Some(10),
         };
-        meaning(&said, asked)
+        meaning(&head, range_request)
     }
 
     #[test]
@@ -226,10 +230,13 @@ mod tests {
         ] {
             assert!(matches!(of(206, range), Meaning::Wrong(_)), "{range:?}");
         }
-        let said = Said {
+        let head = PartHead {
             status: 206,
-            ..Said::default()
+            ..PartHead::default()
         };
-        assert!(matches!(meaning(&said, Asked::Whole), Meaning::Wrong(_)));
+        assert!(matches!(
+            meaning(&head, RangeRequest::Whole),
+            Meaning::Wrong(_)
+        ));
     }
 }

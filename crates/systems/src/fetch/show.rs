@@ -1,4 +1,4 @@
-//! What is told of URLs: lines for people, objects for programs.
+//! The reports on URLs: lines for people, objects for programs.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
@@ -9,7 +9,7 @@ use prony_client::Timing;
 use serde::Serialize;
 
 use super::bars::{Bar, Bars};
-use super::download::{Live, Told};
+use super::download::{DownloadReport, Live};
 use super::file::part_of;
 use super::plan::Job;
 use super::words::FetchWords;
@@ -81,23 +81,23 @@ impl<'s, 'a> Show<'s, 'a> {
     ///
     /// # Errors
     /// Standard output cannot be written.
-    pub fn ended(&mut self, job: &Job, live: &Live, told: &Told) -> io::Result<()> {
+    pub fn ended(&mut self, job: &Job, live: &Live, report: &DownloadReport) -> io::Result<()> {
         self.ended += 1;
-        self.bytes += told.bytes;
+        self.bytes += report.bytes;
         let mut text = String::new();
-        match &told.fault {
+        match &report.fault {
             Some(fault) => {
-                text = failed(job, live, told, &fault.to_string());
+                text = failed(job, live, report, &fault.to_string());
             }
-            None if !self.quiet => text = line(job, told),
+            None if !self.quiet => text = line(job, report),
             None => {}
         }
-        if let Some(timing) = told.timing.filter(|_| self.timing) {
-            text.push_str(&phases(told, &timing));
+        if let Some(timing) = report.timing.filter(|_| self.timing) {
+            text.push_str(&phases(report, &timing));
         }
         self.tell_people(&text);
         if self.json {
-            let mut line = serde_json::to_string(&object(job, live, told))?;
+            let mut line = serde_json::to_string(&object(job, live, report))?;
             line.push('\n');
             self.streams.out.write_all(line.as_bytes())?;
             self.streams.out.flush()?;
@@ -127,56 +127,56 @@ impl<'s, 'a> Show<'s, 'a> {
 }
 
 /// Bytes a second that came on the wire, in this run.
-fn rate(told: &Told) -> f64 {
-    PerSecond::of(told.received, told.took).0
+fn rate(report: &DownloadReport) -> f64 {
+    PerSecond::of(report.received, report.took).0
 }
 
-fn line(job: &Job, told: &Told) -> String {
-    let to = match &told.file {
+fn line(job: &Job, report: &DownloadReport) -> String {
+    let to = match &report.file {
         Some(file) => file.display().to_string(),
         None => "standard output".to_owned(),
     };
     let mut text = format!(
         "{} -> {to}: {}{} in {}, {}/s",
         job.shown,
-        BinaryBytes(told.bytes),
-        on_the_wire(told),
-        told.took,
-        BinaryBytes(rate(told) as u64)
+        BinaryBytes(report.bytes),
+        on_the_wire(report),
+        report.took,
+        BinaryBytes(rate(report) as u64)
     );
-    if told.resumed_from > 0 {
-        let _ = write!(text, ", resumed from byte {}", told.resumed_from);
+    if report.resumed_from > 0 {
+        let _ = write!(text, ", resumed from byte {}", report.resumed_from);
     }
-    if let Some((algorithm, sum)) = &told.sum {
+    if let Some((algorithm, sum)) = &report.sum {
         let _ = write!(text, ", {} {sum}", algorithm.name());
     }
     text.push('\n');
-    notes(&mut text, told);
+    notes(&mut text, report);
     text
 }
 
-/// What the body took on the wire, where that is not what the file has.
-fn on_the_wire(told: &Told) -> String {
-    match told.received == told.bytes - told.resumed_from.min(told.bytes) {
+/// The bytes of the body on the wire, where these are not those of the file.
+fn on_the_wire(report: &DownloadReport) -> String {
+    match report.received == report.bytes - report.resumed_from.min(report.bytes) {
         true => String::new(),
-        false => format!(" ({} on the wire)", BinaryBytes(told.received)),
+        false => format!(" ({} on the wire)", BinaryBytes(report.received)),
     }
 }
 
-fn notes(text: &mut String, told: &Told) {
-    for note in &told.notes {
+fn notes(text: &mut String, report: &DownloadReport) {
+    for note in &report.notes {
         let _ = writeln!(text, "  {note}");
     }
 }
 
-fn failed(job: &Job, live: &Live, told: &Told, why: &str) -> String {
+fn failed(job: &Job, live: &Live, report: &DownloadReport, why: &str) -> String {
     // The client's own errors begin with the URL.
     let mut text = match why.starts_with("http") {
         true => format!("prony: {why}\n"),
         false => format!("prony: {}: {why}\n", job.shown),
     };
-    notes(&mut text, told);
-    if let (Some(bytes), Some(file)) = (live.kept.get(), &told.file) {
+    notes(&mut text, report);
+    if let (Some(bytes), Some(file)) = (live.left.get(), &report.file) {
         let _ = writeln!(
             text,
             "  {bytes} bytes are kept in {}: continue with --resume",
@@ -187,7 +187,7 @@ fn failed(job: &Job, live: &Live, told: &Told, why: &str) -> String {
 }
 
 /// When each step was over: of the last exchange, from its start.
-fn phases(told: &Told, timing: &Timing) -> String {
+fn phases(report: &DownloadReport, timing: &Timing) -> String {
     let mut text = String::from("  ");
     let shown = |at: Option<Nanos>| at.map_or("-".to_owned(), |at| at.to_string());
     for (name, at) in [
@@ -200,9 +200,9 @@ fn phases(told: &Told, timing: &Timing) -> String {
     ] {
         let _ = write!(text, "{name} {}  ", shown(at));
     }
-    let version = told.version.map_or("-", |version| version.name());
+    let version = report.version.map_or("-", |version| version.name());
     let how = if timing.reused { "reused" } else { "new" };
-    let address = told.address.map(|address| address.to_string());
+    let address = report.address.map(|address| address.to_string());
     let _ = writeln!(text, "{version} {how} {}", address.unwrap_or_default());
     text
 }
@@ -210,7 +210,7 @@ fn phases(told: &Told, timing: &Timing) -> String {
 /// Version of what `--json` prints.
 const SCHEMA: u32 = 1;
 
-/// What `--json` prints of a URL. Times in ns since the start of the last exchange.
+/// The object that `--json` prints of a URL. Times in ns since the start of the last exchange.
 #[derive(Serialize)]
 struct Object<'a> {
     schema: u32,
@@ -254,9 +254,9 @@ struct Failure {
     message: String,
 }
 
-fn object<'a>(job: &'a Job, live: &Live, told: &'a Told) -> Object<'a> {
+fn object<'a>(job: &'a Job, live: &Live, report: &'a DownloadReport) -> Object<'a> {
     let sum = |name: &str| {
-        let sum = told.sum.as_ref();
+        let sum = report.sum.as_ref();
         sum.filter(|(algorithm, _)| algorithm.name() == name)
             .map(|(_, sum)| sum.as_str())
     };
@@ -264,21 +264,21 @@ fn object<'a>(job: &'a Job, live: &Live, told: &'a Told) -> Object<'a> {
     Object {
         schema: SCHEMA,
         url: &job.shown,
-        final_url: told.final_url.as_deref(),
-        status: told.status,
-        file: told.file.as_ref().map(|file| file.display().to_string()),
-        bytes: told.bytes,
-        received_bytes: told.received,
-        resumed_from: told.resumed_from,
+        final_url: report.final_url.as_deref(),
+        status: report.status,
+        file: report.file.as_ref().map(|file| file.display().to_string()),
+        bytes: report.bytes,
+        received_bytes: report.received,
+        resumed_from: report.resumed_from,
         sha256: sum("sha256"),
         sha512: sum("sha512"),
-        took_ns: told.took.0,
-        rate_bytes_per_s: rate(told).round(),
-        protocol: told.version.map(|version| version.name()),
-        address: told.address.map(|address| address.to_string()),
-        reused: told.timing.map(|timing| timing.reused),
-        retries: told.retries,
-        timing: told.timing.map(|timing| Times {
+        took_ns: report.took.0,
+        rate_bytes_per_s: rate(report).round(),
+        protocol: report.version.map(|version| version.name()),
+        address: report.address.map(|address| address.to_string()),
+        reused: report.timing.map(|timing| timing.reused),
+        retries: report.retries,
+        timing: report.timing.map(|timing| Times {
             resolved_ns: ns(timing.resolved),
             connected_ns: ns(timing.connected),
             tls_ns: ns(timing.secured),
@@ -286,9 +286,9 @@ fn object<'a>(job: &'a Job, live: &Live, told: &'a Told) -> Object<'a> {
             first_byte_ns: timing.first_byte.0,
             done_ns: ns(timing.done),
         }),
-        notes: &told.notes,
-        kept_bytes: live.kept.get(),
-        error: told.fault.as_ref().map(|fault| Failure {
+        notes: &report.notes,
+        kept_bytes: live.left.get(),
+        error: report.fault.as_ref().map(|fault| Failure {
             phase: fault.phase(),
             kind: fault.kind(),
             message: fault.to_string(),

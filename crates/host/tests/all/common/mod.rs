@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use prony_engine::{Config, ListenOptions, mailbox};
-use prony_host::Own;
+use prony_host::LuaLimits;
 use prony_hosting::{LoadError, Post, Settings, Words};
 use prony_http::{Server, ServerOptions, Source};
 
@@ -65,7 +65,7 @@ pub fn serve_as<R: Send + 'static>(
         "--path",
         &dir,
     ];
-    let own = serde_json::to_value(Own {
+    let own = serde_json::to_value(LuaLimits {
         memory_max: 64 << 20,
     })
     .expect("settings");

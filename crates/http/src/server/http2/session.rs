@@ -60,7 +60,7 @@ pub(super) enum SessionEvent {
     More,
 }
 
-/// How much of what is worth nothing a client may still send.
+/// The budget that a client has left for frames and resets that bring no request forward.
 #[derive(Debug)]
 struct Calm {
     idle_frames: u32,

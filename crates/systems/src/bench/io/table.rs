@@ -167,9 +167,13 @@ fn sums(line: &ProgramLine) -> String {
         let per_gib = (user + system) / 1e9 / (line.bytes as f64 / GIB);
         let _ = write!(text, ", {per_gib:.3} s/GiB");
     }
-    let own = tally("sampler_cpu_ns") as f64;
-    if own > 0.0 {
-        let _ = write!(text, " (without {} of looking at memory)", time(own));
+    let sampler_cpu = tally("sampler_cpu_ns") as f64;
+    if sampler_cpu > 0.0 {
+        let _ = write!(
+            text,
+            " (without {} of looking at memory)",
+            time(sampler_cpu)
+        );
     }
     text.push_str("\nsystem calls to receive and to wait:");
     let calls = line.tallies.iter();
@@ -203,10 +207,10 @@ fn has_downloads(run: &Run) -> bool {
 fn mean(runs: &[Run]) -> Run {
     let count = runs.len() as f64;
     let of = |part: fn(&Run) -> f64| runs.iter().map(part).sum::<f64>() / count;
-    let whole: Vec<_> = runs.iter().filter(|run| has_downloads(run)).collect();
+    let complete: Vec<_> = runs.iter().filter(|run| has_downloads(run)).collect();
     let of_whole = |part: fn(&Run) -> f64| {
-        let sum: f64 = whole.iter().map(|run| part(run)).sum();
-        sum / whole.len().max(1) as f64
+        let sum: f64 = complete.iter().map(|run| part(run)).sum();
+        sum / complete.len().max(1) as f64
     };
     let memory: Vec<f64> = runs.iter().filter_map(|run| run.pss_bytes).collect();
     let pss = memory.iter().sum::<f64>() / memory.len() as f64;

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What `prony-wsgi` has beside [`prony_hosting::Settings`].
+/// The settings of `prony-wsgi` beside [`prony_hosting::Settings`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Own {
+pub(crate) struct PythonSettings {
     /// Threads that run the application.
     pub(crate) threads: u32,
 }
