@@ -1,47 +1,30 @@
-//! `prony serve`: the reference server. What it answers is in `serve/app.rs`.
-//!
-//! One loop on each thread. With several threads the first one accepts, and gives
-//! each connection to the loop with the fewest open.
+//! `prony serve`: the reference server ([`prony_ping::reference`]), or with `--services` the same put together from services.
 
-mod app;
-mod payload;
-mod services;
-mod stall;
 mod tls;
 
-use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::sync::{Arc, mpsc};
-use std::thread::{self, JoinHandle};
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use prony_base::Nanos;
-use prony_base::typed::duration;
-use prony_engine::{
-    Accepted, Config, DriverChoice, Handle, ListenOptions, Listener, Receiver, Sender, mailbox,
-};
-use prony_http::{AcceptTarget, Budget, Counters, Server, ServerOptions, Source, distribute};
+use prony_base::typed::{duration, size};
+use prony_engine::{Config, DriverChoice, Handle, ListenOptions, Listener};
+use prony_http::{Budget, ServerOptions};
+use prony_ping::reference::{ENDPOINTS, Payload, reference};
+use prony_ping::{LoopServer, ServicesServer, serve_on_loops};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use self::app::{App, Board};
-use self::payload::Payload;
 use crate::{Ending, Streams};
-use prony_base::typed::size;
 
-/// Connections on their way to one loop; more are closed at once.
-const HANDED_OVER_MAX: usize = 65_536;
-/// Orders to stall on their way to one loop; more are refused.
-const ORDERS_MAX: usize = 64;
 /// Sizes the kernel's queues; not a limit.
 const CONNECTIONS_HINT: u32 = 16_384;
 
 /// `prony serve`
 #[derive(Debug, Args)]
-#[command(after_help = app::ENDPOINTS)]
+#[command(after_help = ENDPOINTS)]
 pub struct ServeOptions {
     /// Address to listen on; 0.0.0.0 for all of this machine's
     #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
@@ -90,54 +73,66 @@ pub struct ServeOptions {
 
 /// Serves until SIGTERM or SIGINT, then answers what was accepted.
 pub fn run(options: &ServeOptions, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
-    let setting = options.resolve()?;
+    let mut setting = options.resolve()?;
     let signals = signals()?;
     prony_program::children::raise_open_files();
+    let server = &setting.server;
     if options.services == "on" {
-        return services::run(&setting, &signals, streams);
+        let servers = (0..setting.threads).map(|_| ServicesServer(server.clone()));
+        let servers = servers.collect();
+        return serve(&setting, servers, &signals, streams.out, &mut io::sink());
     }
-    let board = Arc::new(Board::default());
-    let (orders, receivers) = (0..setting.threads).map(|_| mailbox(ORDERS_MAX)).unzip();
-    let mut loops = Loops::start(&setting, &board, orders, receivers)?;
-    let first = loops.first.take().context("there is at least one thread")?;
-    let setting = &setting;
-    let served = prony_engine::run(&setting.config, |handle| async move {
+    let servers = reference(setting.threads, server, setting.payload.take());
+    serve(&setting, servers, &signals, streams.out, streams.err)
+}
+
+/// Serves with `servers`, one on each thread. That there is no io_uring is a note for `err`.
+fn serve<L: LoopServer>(
+    setting: &Setting,
+    servers: Vec<L>,
+    signals: &UnixStream,
+    out: &mut dyn io::Write,
+    err: &mut dyn io::Write,
+) -> anyhow::Result<Ending> {
+    let listen = |handle: &Handle| {
         if let Some(why) = handle.fallback() {
-            writeln!(streams.err, "prony: using epoll, not io_uring: {why}")?;
+            writeln!(err, "prony: using epoll, not io_uring: {why}")?;
         }
-        let listener = setting.listen(&handle)?;
-        let address = listener.local_addr();
-        first
-            .serve(
-                &handle,
-                listener,
-                loops.targets,
-                stopped(&handle, &signals),
-                || {
-                    if let Some(files) = setting.made.as_ref().map(tls::MadeFiles::files) {
-                        let (certificate, key) = (&files.certificate, &files.key);
-                        writeln!(streams.out, "certificate {}", certificate.display())?;
-                        writeln!(streams.out, "key {}", key.display())?;
-                    }
-                    writeln!(streams.out, "listening on {}://{address}", setting.scheme())?;
-                    streams.out.flush()
-                },
-            )
-            .await?;
-        Ok::<_, anyhow::Error>(loops.workers)
-    });
-    join(served.map_err(explain)??)?;
+        setting.listen(handle)
+    };
+    let stop = async |handle: &Handle| {
+        // A pipe that cannot be waited for could only be ignored or obeyed at once.
+        let _ = handle.readable(signals).await;
+    };
+    let ready = |address| {
+        if let Some(files) = setting.made.as_ref().map(tls::MadeFiles::files) {
+            let (certificate, key) = (&files.certificate, &files.key);
+            writeln!(out, "certificate {}", certificate.display())?;
+            writeln!(out, "key {}", key.display())?;
+        }
+        writeln!(out, "listening on {}://{address}", setting.scheme())?;
+        out.flush()
+    };
+    let connections_max = setting.server.connections_max;
+    serve_on_loops(
+        &setting.config,
+        connections_max,
+        servers,
+        listen,
+        stop,
+        ready,
+    )?;
     Ok(Ending::Done)
 }
 
-/// What was typed, checked.
+/// The checked options.
 struct Setting {
     address: SocketAddr,
     listen: ListenOptions,
     threads: u32,
     config: Config,
     server: ServerOptions,
-    payload: Option<Arc<Payload>>,
+    payload: Option<Payload>,
     /// The certificate that was made, if it was.
     made: Option<tls::MadeFiles>,
 }
@@ -184,7 +179,7 @@ impl ServeOptions {
                 http2: !self.no_http2,
                 ..ServerOptions::default()
             },
-            payload: self.payload()?.map(Arc::new),
+            payload: self.payload()?,
             made: made.flatten(),
         })
     }
@@ -195,7 +190,7 @@ impl ServeOptions {
             &self.payload_file,
         ) {
             (Some(length), _) => Payload::made(length)?,
-            (None, Some(path)) => Payload::of(path)?,
+            (None, Some(path)) => Payload::from_file(path)?,
             (None, None) => return Ok(None),
         };
         if self.services == "on" {
@@ -243,157 +238,6 @@ impl Setting {
     }
 }
 
-fn explain(error: prony_engine::Error) -> anyhow::Error {
-    anyhow!(error).context("the event loop cannot run")
-}
-
-/// What one loop serves with.
-struct ServerLoop {
-    server: ServerOptions,
-    board: Arc<Board>,
-    orders: Vec<Sender<stall::Order>>,
-    payload: Option<Arc<Payload>>,
-    received: Receiver<stall::Order>,
-    /// None where this is the only loop.
-    connections: Option<Receiver<Accepted>>,
-}
-
-impl ServerLoop {
-    /// Starts a server; yields where its connections come from, if not from a
-    /// listener of its own.
-    fn start(self, handle: &Handle) -> (Server<App>, Option<Source>) {
-        handle
-            .spawn(stall::obey(handle.clone(), self.received))
-            .detach();
-        // Where a loop cannot have the file, it says so when it is asked for it.
-        let payload = self.payload.map(|payload| payload.for_loop());
-        let app = App::new(self.board.clone(), self.orders, payload);
-        let counts = app.counts();
-        let server = Server::new(handle, self.server, app);
-        self.board.add(Arc::clone(server.counters()), counts);
-        (server, self.connections.map(Source::HandedOver))
-    }
-
-    /// Serves on the first loop, which listens as well.
-    async fn serve(
-        self,
-        handle: &Handle,
-        listener: Listener,
-        targets: Vec<(Sender<Accepted>, Option<Arc<Counters>>)>,
-        stop: impl Future<Output = ()>,
-        ready: impl FnOnce() -> io::Result<()>,
-    ) -> io::Result<()> {
-        let connections_max = self.server.connections_max;
-        let (server, source) = self.start(handle);
-        let Some(source) = source else {
-            ready()?;
-            server.run(Source::Listener(listener), stop).await;
-            return Ok(());
-        };
-        let targets = targets.into_iter().map(|(sender, counters)| {
-            let counters = counters.unwrap_or_else(|| Arc::clone(server.counters()));
-            AcceptTarget::new(sender, counters).with_connections_max(connections_max)
-        });
-        let targets = targets.collect();
-        ready()?;
-        let serving = handle.spawn(server.run(source, std::future::pending()));
-        distribute(handle, listener, targets, stop).await;
-        serving.await;
-        Ok(())
-    }
-}
-
-/// The loops of a server: the first for this thread, the others running.
-struct Loops {
-    first: Option<ServerLoop>,
-    /// Of each loop: where its connections go, and what it counts (not known
-    /// yet for the first).
-    targets: Vec<(Sender<Accepted>, Option<Arc<Counters>>)>,
-    workers: Vec<LoopThread>,
-}
-
-impl Loops {
-    /// Starts a thread for each loop but the first, and waits until they run.
-    fn start(
-        setting: &Setting,
-        board: &Arc<Board>,
-        orders: Vec<Sender<stall::Order>>,
-        receivers: Vec<Receiver<stall::Order>>,
-    ) -> anyhow::Result<Loops> {
-        let mut loops = Loops {
-            first: None,
-            targets: Vec::new(),
-            workers: Vec::new(),
-        };
-        for received in receivers {
-            let (sender, connections) = mailbox(HANDED_OVER_MAX);
-            let server_loop = ServerLoop {
-                server: setting.server.clone(),
-                board: Arc::clone(board),
-                orders: orders.clone(),
-                payload: setting.payload.clone(),
-                received,
-                connections: (setting.threads > 1).then_some(connections),
-            };
-            if loops.first.is_none() {
-                loops.first = Some(server_loop);
-                loops.targets.push((sender, None));
-            } else {
-                let serve = |handle: Handle, report: mpsc::Sender<_>| async move {
-                    let (server, source) = server_loop.start(&handle);
-                    // The first thread waits for this.
-                    let _ = report.send(Arc::clone(server.counters()));
-                    if let Some(source) = source {
-                        server.run(source, std::future::pending()).await;
-                    }
-                    Ok(())
-                };
-                let (worker, counters) = start_thread(&setting.config, serve)?;
-                loops.workers.push(worker);
-                loops.targets.push((sender, Some(counters)));
-            }
-        }
-        Ok(loops)
-    }
-}
-
-/// A thread with a loop of a server.
-type LoopThread = JoinHandle<anyhow::Result<()>>;
-
-/// Starts a thread for a loop, on which `serve` tells once it serves what it counts, and waits for that.
-fn start_thread<F>(
-    config: &Config,
-    serve: impl FnOnce(Handle, mpsc::Sender<Arc<Counters>>) -> F + Send + 'static,
-) -> anyhow::Result<(LoopThread, Arc<Counters>)>
-where
-    F: Future<Output = anyhow::Result<()>>,
-{
-    let (report, reported) = mpsc::channel();
-    let config = config.clone();
-    let work =
-        move || prony_engine::run(&config, |handle| serve(handle, report)).map_err(explain)?;
-    let thread = thread::Builder::new()
-        .name("prony-serve".to_owned())
-        .spawn(work);
-    let thread = thread.context("cannot start a thread")?;
-    match reported.recv() {
-        Ok(counters) => Ok((thread, counters)),
-        Err(_) => match thread.join() {
-            Ok(Err(error)) => Err(error),
-            _ => bail!("a thread of the server ended before it served"),
-        },
-    }
-}
-
-/// Waits for the loops of other threads.
-fn join(threads: Vec<LoopThread>) -> anyhow::Result<()> {
-    for thread in threads {
-        let ended = thread.join();
-        ended.map_err(|_| anyhow!("a thread of the server panicked"))??;
-    }
-    Ok(())
-}
-
 /// A pipe that SIGTERM and SIGINT write to; a second signal ends the process.
 fn signals() -> anyhow::Result<UnixStream> {
     crate::signals::interruption()?;
@@ -406,12 +250,6 @@ fn signals() -> anyhow::Result<UnixStream> {
             .context("cannot listen for signals")?;
     }
     Ok(read)
-}
-
-/// Ready at the first signal.
-async fn stopped(handle: &Handle, signals: &UnixStream) {
-    // A pipe that cannot be waited for could only be ignored or obeyed at once.
-    let _ = handle.readable(signals).await;
 }
 
 #[cfg(test)]

@@ -12,25 +12,32 @@
 //! reverse order: what was accepted is answered before `http` has stopped. Start with
 //! `crates/ping/examples/ping.rs`, which is its shortest use; `prony serve --services` is
 //! the same application behind the command's options.
+//!
+//! The server of `prony serve` without `--services`, which needs no services and answers more, is in [`reference`]. Both run on
+//! one thread or on several ([`serve_on_loops`]).
 #![forbid(unsafe_code)]
 
 mod http;
 mod logger;
+mod loops;
+pub mod reference;
 mod settings;
 
 use std::future::{Future, poll_fn};
+use std::io;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
 use prony_engine::Handle;
-use prony_http::{Counters, Source};
+use prony_http::{Counters, ServerOptions, Source};
 use prony_runtime::services::{Definition, FactoryRequest, Failure, Options, Services};
 
 use self::http::Http;
 use self::logger::Loggers;
 pub use self::logger::{Level, Logger};
+pub use self::loops::{LoopServer, serve_on_loops};
 pub use self::settings::{Fixed, Settings};
 
 /// Serves connections from `source` until `stop` is ready or the source has ended. `started` is told the server's
@@ -81,6 +88,29 @@ pub async fn serve(
     .await;
     services.stop_all().await;
     Ok(())
+}
+
+/// The application on one loop of several, with the usual log.
+pub struct ServicesServer(pub ServerOptions);
+
+impl LoopServer for ServicesServer {
+    async fn serve(
+        self,
+        handle: &Handle,
+        source: Source,
+        stop: impl Future<Output = ()>,
+        started: impl FnOnce(Arc<Counters>) -> io::Result<()>,
+    ) -> anyhow::Result<()> {
+        let settings = Fixed {
+            server: self.0,
+            ..Fixed::default()
+        };
+        let mut announced = Ok(());
+        let started = |counters| announced = started(counters);
+        let served = serve(handle, settings, source, stop, started).await;
+        served.map_err(|failure| anyhow::anyhow!("{failure}"))?;
+        Ok(announced?)
+    }
 }
 
 #[cfg(test)]

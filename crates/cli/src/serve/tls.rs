@@ -43,7 +43,7 @@ impl MadeFiles {
 }
 
 impl ServeTlsWords {
-    /// What to present, and the certificate where it was made for that, with `host` among its names; `None`: plain.
+    /// The settings of TLS, and the certificate where it was made for them, with `host` among its names; `None`: plain HTTP.
     /// `http2` tells whether clients may choose HTTP/2.
     pub fn resolve(
         &self,

@@ -77,7 +77,7 @@ fn arrows() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("engine", &["base"]),
         ("runtime", &["base", "engine"]),
         ("http", &["base", "wire", "engine", "tls"]),
-        ("ping", &["wire", "engine", "runtime", "http"]),
+        ("ping", &["base", "wire", "engine", "runtime", "http"]),
         ("program", &["base", "engine"]),
         ("record", &["base"]),
         (
@@ -100,7 +100,7 @@ fn arrows() -> BTreeMap<&'static str, &'static [&'static str]> {
             "cli",
             &[
                 "base", "wire", "engine", "http", "load", "record", "stats", "findings", "report",
-                "lab", "runtime", "ping", "program", "tls", "script",
+                "lab", "ping", "program", "tls", "script",
             ],
         ),
         (

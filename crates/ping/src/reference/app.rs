@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use prony_base::typed::duration;
 use prony_base::{Nanos, clock};
 use prony_engine::Sender;
 use prony_http::{Count, Counters, Handler, Header, Method, Request, Response, Totals};
@@ -11,7 +12,6 @@ use serde::{Deserialize, Serialize};
 
 use super::payload;
 use super::stall::{EVERY_MAX, Order};
-use prony_base::typed::duration;
 
 /// The endpoints, for the command's help.
 pub const ENDPOINTS: &str = "\
@@ -67,9 +67,9 @@ const PAGE: &[u8] = b"<html>
 pub struct Counts {
     /// How often each endpoint was asked.
     endpoints: [Count; Endpoint::NAMES.len()],
-    /// Answers that told the counters, and the bytes of their bodies.
-    told: Count,
-    told_bytes: Count,
+    /// Answers with the counters, and the bytes of their bodies.
+    stats: Count,
+    stats_bytes: Count,
 }
 
 /// What can be asked for.
@@ -102,7 +102,7 @@ impl Endpoint {
     ];
 
     /// The endpoint of a path, and what follows its name.
-    fn of(path: &str) -> (Endpoint, &str) {
+    fn parse(path: &str) -> (Endpoint, &str) {
         let path = path.strip_prefix('/').unwrap_or_default();
         let (name, rest) = match path.split_once('/') {
             Some((name, rest)) => (name, Some(rest)),
@@ -157,21 +157,21 @@ impl Board {
         let loops = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut totals = Totals::default();
         let mut endpoints = [0; Endpoint::NAMES.len()];
-        let (mut told, mut told_bytes) = (0, 0);
+        let (mut stats, mut stats_bytes) = (0, 0);
         let mut threads = Vec::new();
         for (counters, counts) in loops.iter() {
-            let own = counters.totals();
+            let thread = counters.totals();
             threads.push(serde_json::json!({
-                "accepted": own.accepted,
-                "open": own.open(),
-                "received": own.requests,
+                "accepted": thread.accepted,
+                "open": thread.open(),
+                "received": thread.requests,
             }));
-            totals.add(&own);
+            totals.add(&thread);
             for (sum, count) in endpoints.iter_mut().zip(&counts.endpoints) {
                 *sum += count.get();
             }
-            told += counts.told.get();
-            told_bytes += counts.told_bytes.get();
+            stats += counts.stats.get();
+            stats_bytes += counts.stats_bytes.get();
         }
         let endpoints: BTreeMap<_, _> = Endpoint::NAMES.into_iter().zip(endpoints).collect();
         serde_json::json!({
@@ -194,8 +194,8 @@ impl Board {
                 "streams_refused": totals.streams_refused,
             },
             "served": {
-                "answers": totals.answered.saturating_sub(told),
-                "body_bytes": totals.body_bytes.saturating_sub(told_bytes),
+                "answers": totals.answered.saturating_sub(stats),
+                "body_bytes": totals.body_bytes.saturating_sub(stats_bytes),
             },
             "endpoints": endpoints,
             "statuses": totals.statuses,
@@ -240,12 +240,12 @@ impl App {
         Arc::clone(&self.counts)
     }
 
-    /// Shows the counters, with what it counts of itself left to be subtracted.
-    fn tell(&self, method: Method, response: &mut Response) {
+    /// Answers with the counters, and counts its own answer, which is subtracted from them.
+    fn stats(&self, method: Method, response: &mut Response) {
         let length = json(response, &self.board.stats());
-        self.counts.told.add(1);
+        self.counts.stats.add(1);
         if method != Method::Head {
-            self.counts.told_bytes.add(length as u64);
+            self.counts.stats_bytes.add(length as u64);
         }
     }
 
@@ -266,20 +266,20 @@ impl App {
             return response.text(503, "too many orders to stall are on their way\n");
         }
         let first = (order.every != Nanos::ZERO).then_some(order.first.0);
-        let said = serde_json::json!({
+        let answer = serde_json::json!({
             "every_ns": order.every.0,
             "for_ns": order.length.0,
             "first_ns": first,
             "now_ns": clock::monotonic().0,
         });
-        json(response, &said);
+        json(response, &answer);
     }
 }
 
 impl Handler for App {
     #[inline]
     async fn handle(&self, request: &Request<'_>, response: &mut Response) {
-        let (endpoint, rest) = Endpoint::of(request.path());
+        let (endpoint, rest) = Endpoint::parse(request.path());
         self.counts.endpoints[endpoint as usize].add(1);
         if !endpoint.allows(request.method()) {
             return response.method_not_allowed(endpoint.allow());
@@ -291,7 +291,7 @@ impl Handler for App {
             Endpoint::Payload => payload(rest, response).await,
             Endpoint::Status => status(rest, response),
             Endpoint::Stall => self.stall(request.query(), response),
-            Endpoint::Stats => self.tell(request.method(), response),
+            Endpoint::Stats => self.stats(request.method(), response),
             Endpoint::HelloWorld => response.send(200, [HTML], PAGE),
             Endpoint::TestPayload => self.test_payload(request, response).await,
             Endpoint::Unknown => response.text(404, "no such path\n"),
@@ -414,7 +414,7 @@ mod tests {
             ("*", Endpoint::Unknown, ""),
             ("/", Endpoint::Unknown, ""),
         ] {
-            assert_eq!(Endpoint::of(path), (endpoint, rest), "{path}");
+            assert_eq!(Endpoint::parse(path), (endpoint, rest), "{path}");
         }
     }
 

@@ -48,7 +48,7 @@ impl Payload {
     }
 
     /// A file as it is now; what is appended later is not seen.
-    pub fn of(path: &Path) -> anyhow::Result<Payload> {
+    pub fn from_file(path: &Path) -> anyhow::Result<Payload> {
         let cannot = || format!("cannot serve `{}` as the payload", path.display());
         // Opening a pipe would otherwise wait for a writer.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -130,16 +130,16 @@ impl LoopPayload {
             Range::Whole => self.give_part(response, 200, 0, total, None).await,
             Range::Part(part) => {
                 let (first, last) = (*part.start(), *part.end());
-                let said = format!("bytes {first}-{last}/{total}");
+                let content_range = format!("bytes {first}-{last}/{total}");
                 let length = last - first + 1;
-                self.give_part(response, 206, first, length, Some(&said))
+                self.give_part(response, 206, first, length, Some(&content_range))
                     .await;
             }
             Range::Unsatisfiable => {
-                let said = format!("bytes */{total}");
+                let content_range = format!("bytes */{total}");
                 let headers = [
                     Header::new("content-type", b"text/plain"),
-                    Header::new("content-range", said.as_bytes()),
+                    Header::new("content-range", content_range.as_bytes()),
                 ];
                 response.send(416, headers, b"the range lies behind the end\n");
             }
@@ -152,15 +152,15 @@ impl LoopPayload {
         status: u16,
         first: u64,
         length: u64,
-        said: Option<&str>,
+        content_range: Option<&str>,
     ) {
         let headers = [
             Header::new("content-type", b"application/octet-stream"),
             Header::new("accept-ranges", b"bytes"),
             Header::new("etag", self.tag.as_bytes()),
         ];
-        let said = said.map(|said| Header::new("content-range", said.as_bytes()));
-        let headers = headers.into_iter().chain(said);
+        let content_range = content_range.map(|of| Header::new("content-range", of.as_bytes()));
+        let headers = headers.into_iter().chain(content_range);
         let mut body = response.stream(status, headers, Some(length));
         // A connection that is gone, or a file that has become shorter, ends the matter:
         // the client sees that it is not whole.
@@ -206,7 +206,7 @@ mod tests {
         use rustix::fs::{CWD, FileType, mknodat};
         let path = std::env::temp_dir().join(format!("prony-pipe-{}", std::process::id()));
         mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe");
-        let refused = Payload::of(&path);
+        let refused = Payload::from_file(&path);
         std::fs::remove_file(&path).expect("it is there");
         let said = format!("{:#}", refused.expect_err("refused"));
         assert!(said.ends_with("not a regular file"), "{said}");
@@ -214,7 +214,12 @@ mod tests {
 
     #[test]
     fn a_payload_that_is_no_file_is_refused_by_name() {
-        let message = |path| format!("{:#}", Payload::of(Path::new(path)).expect_err("refused"));
+        let message = |path| {
+            format!(
+                "{:#}",
+                Payload::from_file(Path::new(path)).expect_err("refused")
+            )
+        };
         assert_eq!(
             message("/"),
             "cannot serve `/` as the payload: not a regular file"
