@@ -14,11 +14,10 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use prony_base::{Nanos, clock, counted};
 use prony_findings::{Records, Verdict, findings, verdict};
-use prony_lab::build;
 use prony_lab::contract::{self, ContractCheck};
 use prony_lab::diagnosis::nearest;
 use prony_lab::experiment::{Experiment, Origin};
-use prony_lab::plan::{self, Facts, PlanError};
+use prony_lab::plan::{self, PlanError};
 use prony_lab::run::{self, Event, Options};
 use prony_lab::subject::{self, FILE, ORIGINALS, Subject};
 use prony_lab::supervise::{self, Interrupt, Offer};
@@ -63,7 +62,7 @@ pub struct CheckWords {
     pub json: bool,
 }
 
-/// What came of one subject.
+/// The result of one subject.
 #[derive(Debug, Serialize)]
 struct Checked {
     subject: String,
@@ -75,8 +74,8 @@ struct Checked {
     /// The command that would change that; empty where none is known.
     #[serde(skip_serializing_if = "String::is_empty")]
     remedy: String,
-    /// What was asked of it, in order.
-    asked: Vec<Asked>,
+    /// Its starts, in order.
+    asked: Vec<CheckedStart>,
     elapsed_ns: u64,
 }
 
@@ -90,14 +89,14 @@ enum State {
 
 /// One start of a subject, and what it was asked.
 #[derive(Debug, Serialize)]
-struct Asked {
+struct CheckedStart {
     /// The cell: subject, workload, size.
     cell: String,
-    /// What went wrong; empty: nothing.
+    /// The errors; empty: none.
     wrong: Vec<String>,
     /// Checks that it passed.
     passed: Vec<String>,
-    /// What it can not do and need not.
+    /// Capabilities that it does not have and need not.
     lacks: Vec<String>,
     /// From the start of its process until it was ready, and how long it took to stop.
     ready_ns: u64,
@@ -140,13 +139,10 @@ pub fn run(words: &CheckWords, streams: &mut Streams<'_>) -> anyhow::Result<Endi
         State::Failed => true,
         State::NotRun => !words.subjects.is_empty(),
     };
-    Ok(match all.iter().any(is_bad) {
-        true => Ending::Failed,
-        false => Ending::Done,
-    })
+    Ok(Ending::failed_if(all.iter().any(is_bad)))
 }
 
-/// What is to be checked, as a `ref` names it. Errors: there is no such subject.
+/// The subjects to check, as a `ref` names them. Errors: there is no such subject.
 fn chosen(words: &CheckWords, home: &Home, here: &Path) -> anyhow::Result<Vec<String>> {
     let there = subject::folders(&home.subjects);
     for name in &words.subjects {
@@ -162,13 +158,13 @@ fn chosen(words: &CheckWords, home: &Home, here: &Path) -> anyhow::Result<Vec<St
         return Ok(words.subjects.clone());
     }
     let of_others = format!("{ORIGINALS}/");
-    let own: Vec<String> = there
+    let ids: Vec<String> = there
         .into_iter()
         .filter(|id| !id.starts_with(&of_others))
         .collect();
-    match own.is_empty() {
+    match ids.is_empty() {
         true => bail!("there is no subject under {}", home.subjects.display()),
-        false => Ok(own),
+        false => Ok(ids),
     }
 }
 
@@ -178,7 +174,10 @@ fn folder_of(name: &str, home: &Home, here: &Path) -> Option<PathBuf> {
     places.into_iter().find(|place| place.join(FILE).is_file())
 }
 
-/// What all checks need.
+/// The starts in one experiment of the contract; or why there were none, and what that makes of the subject.
+type PartOutcome = Result<Vec<CheckedStart>, (State, NotRun)>;
+
+/// The context that all checks share.
 struct Bench<'a> {
     home: &'a Home,
     here: &'a Path,
@@ -206,48 +205,37 @@ impl Bench<'_> {
         for part in contract::checks(&subject, &reference) {
             match self.part(&part, streams)? {
                 None => return Ok(None),
-                Some(Came::NotRun(gone)) => {
-                    checked.state = State::NotRun;
-                    (checked.reason, checked.remedy) = (gone.reason, gone.remedy);
+                Some(Err((state, missing))) => {
+                    checked.state = state;
+                    (checked.reason, checked.remedy) = (missing.reason, missing.remedy);
                 }
-                Some(Came::NotBuilt(gone)) => {
-                    checked.state = State::Failed;
-                    (checked.reason, checked.remedy) = (gone.reason, gone.remedy);
-                }
-                Some(Came::Asked(asked)) => checked.asked.extend(asked),
+                Some(Ok(starts)) => checked.asked.extend(starts),
             }
         }
-        if checked.asked.iter().any(|asked| !asked.wrong.is_empty()) {
+        if checked.asked.iter().any(|start| !start.wrong.is_empty()) {
             checked.state = State::Failed;
         }
         checked.elapsed_ns = clock::monotonic().since(start).0;
         Ok(Some(checked))
     }
 
-    /// One of its experiments. `None`: the user ended it.
+    /// One of its experiments: what each start showed, or why there was none. `None`: the user ended it.
     fn part(
         &self,
         part: &ContractCheck,
         streams: &mut Streams<'_>,
-    ) -> anyhow::Result<Option<Came>> {
+    ) -> anyhow::Result<Option<PartOutcome>> {
         let origin = Origin::new("check", self.here);
         let experiment = Experiment::parse(&part.text, &origin)?;
         let subjects = subject::load_all(&experiment, &self.home.subjects)
             .map_err(|wrong| anyhow::anyhow!("{}", wrong[0]))?;
-        let path = env::var("PATH").unwrap_or_default();
-        let originals = build::source::originals();
-        let facts = Facts::gather(
-            &subjects,
-            &path,
-            originals.as_deref(),
-            self.offer.isolation.network_namespace,
-        );
+        let has_networks = self.offer.isolation.network_namespace;
+        let facts = self.home.facts(&subjects, has_networks);
         let plan = match plan::plan(&experiment, &subjects, &facts, &plan::Options::default()) {
             Ok(plan) => plan,
             Err(PlanError::NothingRuns { not_run }) => {
-                return Ok(Some(Came::NotRun(
-                    not_run.into_iter().next().unwrap_or_default(),
-                )));
+                let missing = not_run.into_iter().next().unwrap_or_default();
+                return Ok(Some(Err((State::NotRun, missing))));
             }
             Err(wrong) => bail!("{wrong}"),
         };
@@ -264,11 +252,12 @@ impl Bench<'_> {
             return Ok(None);
         };
         if plan.cells.is_empty() {
-            let gone = plan.not_run.get(before).cloned().unwrap_or_default();
-            return Ok(Some(Came::NotBuilt(gone)));
+            let missing = plan.not_run.get(before).cloned().unwrap_or_default();
+            return Ok(Some(Err((State::Failed, missing))));
         }
-        self.trials(plan)
-            .map(|trials| trials.map(|trials| Came::Asked(asked(plan, &trials))))
+        let trials = self.trials(plan)?;
+        let start = |trial: &Trial| checked_start(plan, trial);
+        Ok(trials.map(|trials| Ok(trials.iter().map(start).collect())))
     }
 
     /// The trials of a plan, in a folder that is gone afterwards. `None`: the user ended it.
@@ -302,31 +291,13 @@ impl Bench<'_> {
     }
 }
 
-/// What came of an experiment.
-enum Came {
-    /// The machine lacks something.
-    NotRun(NotRun),
-    /// Its build failed.
-    NotBuilt(NotRun),
-    /// It was started.
-    Asked(Vec<Asked>),
-}
-
-/// What each trial shows.
-fn asked(plan: &Plan, trials: &[Trial]) -> Vec<Asked> {
-    trials.iter().map(|trial| one_asked(plan, trial)).collect()
-}
-
-fn one_asked(plan: &Plan, trial: &Trial) -> Asked {
+fn checked_start(plan: &Plan, trial: &Trial) -> CheckedStart {
     let mut wrong = Vec::new();
     if let Outcome::Failed { phase, reason } = &trial.outcome {
         wrong.push(format!("{}: {reason}", phase_word(*phase)));
         let from = trial.log_tail.len().saturating_sub(LOG_LINES);
-        wrong.extend(
-            trial.log_tail[from..]
-                .iter()
-                .map(|line| format!("it printed: {line}")),
-        );
+        let printed = trial.log_tail[from..].iter();
+        wrong.extend(printed.map(|line| format!("it printed: {line}")));
     }
     if !trial.left_behind.is_empty() {
         wrong.push(format!(
@@ -341,10 +312,10 @@ fn one_asked(plan: &Plan, trial: &Trial) -> Asked {
     if of_client && wrong.is_empty() {
         let found = findings(&Records::new(plan, std::slice::from_ref(trial)));
         if verdict(&found) == Verdict::Invalid {
-            let said = found
+            let codes = found
                 .iter()
                 .map(|one| format!("{}, {}", one.code.as_str(), one.code.title()));
-            wrong.extend(said);
+            wrong.extend(codes);
         }
     }
     let of = |level: CheckLevel, passed: bool| {
@@ -352,7 +323,7 @@ fn one_asked(plan: &Plan, trial: &Trial) -> Asked {
         checks.filter(move |check| check.level == level && check.passed == passed)
     };
     let passed = trial.verification.iter().filter(|check| check.passed);
-    Asked {
+    CheckedStart {
         cell: trial.cell.clone(),
         wrong,
         passed: passed.map(|check| check.name.clone()).collect(),
@@ -375,20 +346,16 @@ fn phase_word(phase: Phase) -> &'static str {
 }
 
 fn length_of(trial: &Trial, phases: &[Phase]) -> u64 {
-    let own = trial
-        .phases
-        .iter()
-        .filter(|span| phases.contains(&span.phase));
-    own.map(|span| span.length_ns).sum()
+    let spans = trial.phases.iter();
+    let spans = spans.filter(|span| phases.contains(&span.phase));
+    spans.map(|span| span.length_ns).sum()
 }
 
-/// What is wrong with how a server ended that was asked to.
+/// The error in how a server ended that was asked to.
 fn wrong_end(trial: &Trial) -> Option<String> {
-    let own = trial
-        .processes
-        .iter()
-        .filter(|process| process.role == Role::Subject);
-    let first = own.min_by_key(|process| process.pid)?;
+    let processes = trial.processes.iter();
+    let processes = processes.filter(|process| process.role == Role::Subject);
+    let first = processes.min_by_key(|process| process.pid)?;
     match &first.exit {
         Some(Exit::Code { code: 0 }) => {}
         Some(Exit::Code { code }) => {
@@ -409,7 +376,7 @@ fn wrong_end(trial: &Trial) -> Option<String> {
     (took > STOP_MAX).then(|| format!("it took {took} to stop, more than {STOP_MAX}"))
 }
 
-/// What came of a subject, for people.
+/// The result of a subject, for people.
 fn text(checked: &Checked) -> String {
     let took = Nanos(checked.elapsed_ns);
     let word = match checked.state {
@@ -424,34 +391,22 @@ fn text(checked: &Checked) -> String {
     if !checked.remedy.is_empty() {
         lines.push(format!("  -> {}", checked.remedy));
     }
-    for asked in &checked.asked {
-        let name = asked
+    for start in &checked.asked {
+        let name = start
             .cell
             .strip_prefix(&checked.subject)
-            .unwrap_or(&asked.cell)
+            .unwrap_or(&start.cell)
             .trim();
-        let said = match asked.passed.is_empty() {
-            true => "done".to_owned(),
-            false => format!(
-                "ready in {}, {}, stopped in {}",
-                Nanos(asked.ready_ns),
-                asked.passed.join(", "),
-                Nanos(asked.stop_ns)
-            ),
+        let (ready, stop) = (Nanos(start.ready_ns), Nanos(start.stop_ns));
+        let result = match &start.passed[..] {
+            _ if !start.wrong.is_empty() => "failed".to_owned(),
+            [] => "done".to_owned(),
+            passed => format!("ready in {ready}, {}, stopped in {stop}", passed.join(", ")),
         };
-        let said = if asked.wrong.is_empty() {
-            said
-        } else {
-            "failed".to_owned()
-        };
-        lines.push(wrapped("  ", 4, &format!("{name}: {said}")));
-        lines.extend(asked.wrong.iter().map(|wrong| wrapped("    ", 6, wrong)));
-        lines.extend(
-            asked
-                .lacks
-                .iter()
-                .map(|lack| wrapped("    ", 6, &format!("cannot: {lack}"))),
-        );
+        lines.push(wrapped("  ", 4, &format!("{name}: {result}")));
+        let lacks = start.lacks.iter().map(|lack| format!("cannot: {lack}"));
+        let further = start.wrong.iter().cloned().chain(lacks);
+        lines.extend(further.map(|line| wrapped("    ", 6, &line)));
     }
     lines.join("\n")
 }
@@ -459,13 +414,13 @@ fn text(checked: &Checked) -> String {
 /// The last line: how many, and which do not hold.
 fn summary(all: &[Checked]) -> String {
     let of = |state: State| -> Vec<&str> {
-        let own = all.iter().filter(|one| one.state == state);
-        own.map(|one| one.subject.as_str()).collect()
+        let subjects = all.iter().filter(|one| one.state == state);
+        subjects.map(|one| one.subject.as_str()).collect()
     };
-    let (held, failed, gone) = (of(State::Held), of(State::Failed), of(State::NotRun));
+    let (held, failed, not_run) = (of(State::Held), of(State::Failed), of(State::NotRun));
     let verb = if held.len() == 1 { "holds" } else { "hold" };
     let mut text = format!("{} {verb}", counted(held.len(), "subject"));
-    for (word, names) in [("failed", failed), ("not run", gone)] {
+    for (word, names) in [("failed", failed), ("not run", not_run)] {
         if !names.is_empty() {
             text.push_str(&format!("; {word}: {}", names.join(", ")));
         }

@@ -72,7 +72,7 @@ struct Doomed {
     kind: DoomedKind,
 }
 
-/// What kind of folder it is.
+/// The kind of folder.
 #[derive(Clone, Copy)]
 enum DoomedKind {
     Run,
@@ -103,16 +103,16 @@ pub fn run(words: &CleanWords, streams: &mut Streams<'_>) -> anyhow::Result<Endi
     }
     let (mut removed, mut failed) = (0, 0);
     for one in &doomed {
-        let said = match words.dry_run {
+        let verb = match words.dry_run {
             true => Ok("would be removed"),
             false => remove(one, home.as_ref()).map(|()| "removed"),
         };
-        match said {
-            Ok(said) => {
+        match verb {
+            Ok(verb) => {
                 removed += one.bytes;
                 writeln!(
                     streams.out,
-                    "{said}: {} ({})",
+                    "{verb}: {} ({})",
                     one.path.display(),
                     bytes(one.bytes)
                 )?;
@@ -130,11 +130,7 @@ pub fn run(words: &CleanWords, streams: &mut Streams<'_>) -> anyhow::Result<Endi
     };
     let all = counted(doomed.len() - failed, "folder");
     writeln!(streams.out, "{all}, {} {verb}", bytes(removed))?;
-    Ok(if failed > 0 {
-        Ending::Failed
-    } else {
-        Ending::Done
-    })
+    Ok(Ending::failed_if(failed > 0))
 }
 
 fn of_run(run: &RunDirectory) -> Doomed {
@@ -154,8 +150,8 @@ fn runs_own(dir: &Path) -> anyhow::Result<RunDirectory> {
         );
     }
     let run = RunDirectory::read(dir)?;
-    let whole = fs::canonicalize(dir).with_context(|| dir.display().to_string())?;
-    if env::current_dir().is_ok_and(|here| here.starts_with(&whole)) {
+    let canonical = fs::canonicalize(dir).with_context(|| dir.display().to_string())?;
+    if env::current_dir().is_ok_and(|here| here.starts_with(&canonical)) {
         bail!("{}: this is where you are", dir.display());
     }
     if dir.join(".git").exists() {

@@ -3,14 +3,13 @@
 //! ```text
 //! two commands or revisions ──> experiment ──> run ──┐
 //! two run directories, their folder ─────────────────┤
-//! run directory, log ────────────────────────────────┴──> figures and what may be said ──> sentence, table, gate
+//! run directory, log ────────────────────────────────┴──> figures and what may be claimed ──> sentence, table, gate
 //! ```
 
 pub mod words;
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -27,17 +26,19 @@ use serde_json::json;
 
 use crate::cause::CannotWrite;
 use crate::home::Home;
+use crate::lines::quoted;
 use crate::log::history;
 use crate::log::words::LogWords;
+use crate::paths::file_name;
 use crate::run as experiment_run;
 use crate::run::words::RunWords;
 use crate::typed::visits_typed;
 use crate::{Ending, Streams, report};
 use words::{CompareWords, Inconclusive};
 
-/// What the two commands are called.
+/// The names of the two commands.
 const NAMES: [&str; 2] = ["A", "B"];
-/// Warm-up where blocks and windows are said, too.
+/// Warm-up where blocks and windows are given, too.
 const WARMUP: Nanos = Nanos::from_millis(500);
 
 /// Runs `prony compare`.
@@ -70,7 +71,7 @@ fn ending(words: &CompareWords, compared: &Comparison, required: &[CellRequireme
     }
 }
 
-/// What comes of `--require` in the run that is compared.
+/// The outcomes of `--require` in the run that is compared.
 fn required_of_last(words: &CompareWords) -> anyhow::Result<Vec<CellRequirement>> {
     match words.dirs.last().filter(|_| !words.require.is_empty()) {
         Some(dir) => {
@@ -132,7 +133,7 @@ fn tell_gate(
     compared: &Comparison,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<()> {
-    let said = match gate {
+    let sentences = match gate {
         Gate::Passed => vec!["no figure is worse by more than".to_owned()],
         Gate::Inconclusive => vec![
             "undecided: more or longer blocks would show whether some figure is worse by more than"
@@ -145,8 +146,8 @@ fn tell_gate(
                 .collect()
         }
     };
-    for said in said {
-        writeln!(streams.err, "prony: {said} {} %", limit * 100.0)?;
+    for sentence in sentences {
+        writeln!(streams.err, "prony: {sentence} {} %", limit * 100.0)?;
     }
     Ok(())
 }
@@ -182,22 +183,15 @@ fn in_turns(
         let mut places = [subjects.join(name), PathBuf::from(name), local].into_iter();
         places.any(|place| place.join(FILE).is_file())
     };
-    let sides = commands.map(|command| Side::of(command, is_subject));
+    let sides = commands.map(|command| Side::parse(command, is_subject));
     fs::write(&experiment, experiment_text(words, &sides))
         .with_context(CannotWrite::at(&experiment))?;
     let run_words = RunWords {
         out: Some(dir.clone()),
-        ..RunWords::of(experiment)
+        ..RunWords::new(experiment)
     };
     // The documents lie in the run directory; what is asked for here is the comparison.
-    let mut unused = io::sink();
-    let ending = experiment_run::run(
-        &run_words,
-        &mut Streams {
-            out: &mut unused,
-            err: &mut *streams.err,
-        },
-    )?;
+    let ending = experiment_run::run_quietly(&run_words, streams)?;
     if !matches!(ending, Ending::Done | Ending::Invalid) || !dir.join(layout::PLAN).exists() {
         return Ok(Err(ending));
     }
@@ -210,7 +204,7 @@ fn in_turns(
     Ok(Ok((interleaved(&run, NAMES[0], NAMES[1]), of_b)))
 }
 
-/// What is measured: a command, or a subject, at a revision or as it lies there.
+/// One side of a comparison: a command, or a subject, at a revision or as it is now.
 #[derive(Debug, Eq, PartialEq)]
 enum Side<'a> {
     Command(&'a str),
@@ -220,7 +214,7 @@ enum Side<'a> {
 impl Side<'_> {
     /// A word with an `@` and no space is a subject at a revision: a server's command has at least `{port}` beside the
     /// program, and no program that does works is told by one word. One that is the folder of a subject is that subject.
-    fn of<'a>(typed: &'a str, is_subject: impl Fn(&str) -> bool) -> Side<'a> {
+    fn parse<'a>(typed: &'a str, is_subject: impl Fn(&str) -> bool) -> Side<'a> {
         let is_word = !typed.contains(char::is_whitespace);
         match typed.split_once('@') {
             Some((name, revision)) if is_word && !name.is_empty() && !revision.is_empty() => {
@@ -241,10 +235,6 @@ impl Side<'_> {
             }
         }
     }
-}
-
-fn quoted(text: &str) -> String {
-    json!(text).to_string()
 }
 
 /// The experiment that measures both in turns.
@@ -317,11 +307,11 @@ fn with_log(
     if !experiment.is_file() {
         bail!("{}: no such experiment", experiment.display());
     }
-    let (of, own) = (
+    let (of, name) = (
         crate::log::experiment_of(dir)?,
         experiment.file_name().unwrap_or_default(),
     );
-    if own != OsStr::new(&of) {
+    if name != OsStr::new(&of) {
         bail!(
             "{} is a run of {of}, not of {}",
             dir.display(),
@@ -338,7 +328,7 @@ fn with_log(
     };
     let log = LogWords {
         history: words.history.clone(),
-        ..LogWords::of(experiment.to_owned(), folder.clone())
+        ..LogWords::new(experiment.to_owned(), folder.clone())
     };
     let mut entries = crate::log::entries(&log, streams)?;
     entries.retain(|entry| entry.digest != other.digest);
@@ -418,7 +408,7 @@ fn of_dirs(words: &CompareWords, streams: &mut Streams<'_>) -> anyhow::Result<Co
     Ok(apart(&baseline, &other, &history).of_methods(before_it, method))
 }
 
-/// By which method the run in `dir` was measured.
+/// The method by which the run in `dir` was measured.
 fn method_of(dir: &Path) -> anyhow::Result<u32> {
     Ok(store::read(dir)?.plan.method)
 }
@@ -431,8 +421,10 @@ fn same(one: &Path, other: &Path) -> bool {
 }
 
 fn folder_of(dir: &Path) -> anyhow::Result<PathBuf> {
-    let whole = fs::canonicalize(dir).with_context(|| dir.display().to_string())?;
-    Ok(whole.parent().map_or(whole.clone(), Path::to_path_buf))
+    let canonical = fs::canonicalize(dir).with_context(|| dir.display().to_string())?;
+    Ok(canonical
+        .parent()
+        .map_or(canonical.clone(), Path::to_path_buf))
 }
 
 fn entry(dir: &Path) -> anyhow::Result<Entry> {
@@ -440,13 +432,8 @@ fn entry(dir: &Path) -> anyhow::Result<Entry> {
     if run.trials.is_empty() {
         bail!("{}: no trial of this run has ended", dir.display());
     }
-    let name = fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
-    let name = name
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
-    Ok(Entry::of(&run, &name))
+    let dir = fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
+    Ok(Entry::of(&run, &file_name(&dir)))
 }
 
 #[cfg(test)]
@@ -468,7 +455,7 @@ mod tests {
             ("rust/axum@", Side::Command("rust/axum@")),
             ("@v1", Side::Command("@v1")),
         ] {
-            assert_eq!(Side::of(typed, is_subject), meant, "{typed}");
+            assert_eq!(Side::parse(typed, is_subject), meant, "{typed}");
         }
         let lines = Side::Subject("a\"b", Some("v1")).lines();
         assert_eq!(lines, "ref = \"a\\\"b\"\nrevision = \"v1\"\n");

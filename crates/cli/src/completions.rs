@@ -12,9 +12,8 @@ use std::{env, fs, io};
 use anyhow::Context as _;
 use clap::{Args, Command, CommandFactory as _, ValueEnum};
 use clap_complete::{Shell, generate};
-use prony_lab::build;
 use prony_lab::experiment::Experiment;
-use prony_lab::plan::{self, Facts, Options};
+use prony_lab::plan::{self, Options};
 use prony_lab::subject;
 
 use crate::cause::CannotWrite;
@@ -65,7 +64,7 @@ pub struct NamesWords {
     pub typed: Vec<String>,
 }
 
-/// What `prony __names` prints the names of.
+/// The kinds of names that `prony __names` prints.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum NamesOf {
     /// Subjects
@@ -142,12 +141,12 @@ const ZSH_NAMES: [(&str, &str, &str); 3] = [
 pub fn run(words: &CompletionsWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
     streams
         .out
-        .write_all(script(words.shell, &own()?).as_bytes())?;
+        .write_all(script(words.shell, &this_program()?).as_bytes())?;
     Ok(Ending::Done)
 }
 
 /// This program.
-fn own() -> anyhow::Result<PathBuf> {
+fn this_program() -> anyhow::Result<PathBuf> {
     env::current_exe().context("cannot find this program")
 }
 
@@ -195,11 +194,12 @@ fn valued() -> String {
 fn with_names(generated: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
     for line in generated.lines() {
-        let own = ZSH_NAMES.iter().find_map(|(begins, ends, own)| {
+        let completed = ZSH_NAMES.iter().find_map(|(begins, ends, completed)| {
             let start = line.strip_suffix(" \\")?.strip_suffix(ends)?;
-            line.starts_with(begins).then(|| format!("{start}{own} \\"))
+            line.starts_with(begins)
+                .then(|| format!("{start}{completed} \\"))
         });
-        lines.push(own.unwrap_or_else(|| line.to_owned()));
+        lines.push(completed.unwrap_or_else(|| line.to_owned()));
         if lines.len() == 1 {
             lines.push(ZSH.to_owned());
         }
@@ -210,7 +210,7 @@ fn with_names(generated: &str) -> String {
 /// Runs `prony __man`.
 pub fn man(words: &ManWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
     fs::create_dir_all(&words.dir).with_context(CannotWrite::at(&words.dir))?;
-    clap_mangen::generate_to(crate::command(&own()?), &words.dir)
+    clap_mangen::generate_to(crate::command(&this_program()?), &words.dir)
         .with_context(CannotWrite::at(&words.dir))?;
     writeln!(streams.out, "{}", words.dir.join("prony.1").display())?;
     Ok(Ending::Done)
@@ -241,10 +241,7 @@ fn cells(home: &Home, typed: &[String]) -> Option<Vec<String>> {
         Experiment::load_as(&found.path, &found.shown).ok()
     })?;
     let subjects = subject::load_all(&experiment, &home.subjects).ok()?;
-    let path = env::var("PATH").unwrap_or_default();
-    let originals = build::source::originals();
-    let facts =
-        Facts::gather(&subjects, &path, originals.as_deref(), false).with_settings(&experiment);
+    let facts = home.facts(&subjects, false).with_settings(&experiment);
     let plan = plan::plan(&experiment, &subjects, &facts, &Options::default()).ok()?;
     let mut names: Vec<String> = Vec::new();
     for subject in plan.cells.iter().map(|cell| &cell.subject) {

@@ -16,6 +16,7 @@ use prony_report::site::Pages;
 
 use crate::cause::CannotWrite;
 use crate::embedded::{self, EmbeddedFile};
+use crate::files::make_folder_of;
 use crate::home::Home;
 use crate::{Ending, Streams};
 
@@ -42,9 +43,9 @@ pub struct DocsWords {
     pub check: bool,
 }
 
-/// By what a checkout is known: its documentation.
+/// The file by which a checkout is known: its documentation.
 const MARK: &str = "docs/method.md";
-/// By what a folder is known to be one that this command wrote.
+/// The file by which a folder is known to be one that this command wrote.
 const WRITTEN: &str = ".prony-docs";
 /// Folders of a checkout that hold what was built or measured, and none of its files.
 const PASSED_OVER: [&str; 4] = ["target", "runs", "node_modules", "__pycache__"];
@@ -58,12 +59,14 @@ const NO_API: &str = "testkit";
 /// Runs `prony docs`.
 pub fn run(words: &DocsWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
     let typed = words.dir.as_ref().and_then(|dir| dir.to_str());
-    let own = embedded::pages()?;
-    if let Some(page) = typed.and_then(|typed| own.iter().find(|page| is_named(page, typed))) {
+    let embedded_pages = embedded::pages()?;
+    if let Some(page) =
+        typed.and_then(|typed| embedded_pages.iter().find(|page| is_named(page, typed)))
+    {
         streams.out.write_all(&page.bytes)?;
         return Ok(Ending::Done);
     }
-    let names: Vec<String> = own.iter().map(name).collect();
+    let names: Vec<String> = embedded_pages.iter().map(name).collect();
     if let Some(typed) = typed.filter(|typed| !typed.contains('/'))
         && let Some(near) = nearest(typed, names.iter().map(String::as_str))
     {
@@ -73,7 +76,7 @@ pub fn run(words: &DocsWords, streams: &mut Streams<'_>) -> anyhow::Result<Endin
     }
     let home = Home::find(streams.err)?;
     let Some(root) = checkout(&home) else {
-        return without_checkout(words, &own, streams);
+        return without_checkout(words, &embedded_pages, streams);
     };
     let mut files = BTreeSet::new();
     walk(&root, "", &mut files)?;
@@ -111,10 +114,7 @@ pub fn run(words: &DocsWords, streams: &mut Streams<'_>) -> anyhow::Result<Endin
     }
     let count = site.broken.len();
     writeln!(streams.err, "{} pages, {count} broken links", texts.len())?;
-    match count {
-        0 => Ok(Ending::Done),
-        _ => Ok(Ending::Failed),
-    }
+    Ok(Ending::failed_if(count > 0))
 }
 
 /// The folder of the sources, which hold the documentation.
@@ -126,7 +126,7 @@ fn checkout(home: &Home) -> Option<PathBuf> {
 /// The pages that can be printed, where no others can be made.
 fn without_checkout(
     words: &DocsWords,
-    own: &[EmbeddedFile],
+    embedded_pages: &[EmbeddedFile],
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Ending> {
     if words.check || words.no_api {
@@ -140,7 +140,7 @@ fn without_checkout(
             dir.display()
         );
     }
-    for page in own {
+    for page in embedded_pages {
         let text = String::from_utf8_lossy(&page.bytes);
         let title = text.lines().find_map(|line| line.strip_prefix("# "));
         writeln!(
@@ -231,9 +231,7 @@ fn begin(dir: &Path) -> anyhow::Result<()> {
 }
 
 fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).with_context(CannotWrite::at(folder))?;
-    }
+    make_folder_of(path)?;
     fs::write(path, bytes).with_context(CannotWrite::at(path))
 }
 
@@ -287,13 +285,14 @@ fn documented(folder: &Path) -> anyhow::Result<Vec<String>> {
 fn cargo() -> PathBuf {
     let paths = env::var_os("PATH").unwrap_or_default();
     let on_path = env::split_paths(&paths).any(|folder| folder.join("cargo").is_file());
-    let own = env::var_os("CARGO_HOME").map(PathBuf::from);
-    let own = own.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cargo")));
-    let own = own
+    let cargo_home = env::var_os("CARGO_HOME").map(PathBuf::from);
+    let cargo_home =
+        cargo_home.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cargo")));
+    let cargo_home = cargo_home
         .map(|folder| folder.join("bin/cargo"))
         .filter(|path| path.is_file());
-    match own {
-        Some(own) if !on_path => own,
+    match cargo_home {
+        Some(cargo_home) if !on_path => cargo_home,
         _ => PathBuf::from("cargo"),
     }
 }

@@ -59,12 +59,12 @@ pub fn run(words: &DoctorWords, streams: &mut Streams<'_>) -> anyhow::Result<End
     };
     if words.undo {
         let done = change::undo(&tree, &note).with_context(CannotWrite::at(&note))?;
-        return said_changes(words, &done, "put back", streams);
+        return print_changes(words, &done, "put back", streams);
     }
     if words.fix {
         let changes = change::wanted(&tree);
         let done = change::make(&tree, &changes, &note).with_context(CannotWrite::at(&note))?;
-        return said_changes(words, &done, "changed", streams);
+        return print_changes(words, &done, "changed", streams);
     }
     let checks = match &words.root {
         Some(_) => read::all(&tree),
@@ -84,15 +84,8 @@ pub fn run(words: &DoctorWords, streams: &mut Streams<'_>) -> anyhow::Result<End
             writeln!(streams.out, "{}", wrapped("", 0, &line))?;
         }
     }
-    Ok(
-        match checks
-            .iter()
-            .any(|check| check.state == MachineState::Spoils)
-        {
-            true => Ending::Failed,
-            false => Ending::Done,
-        },
-    )
+    let spoils = |check: &MachineCheck| check.state == MachineState::Spoils;
+    Ok(Ending::failed_if(checks.iter().any(spoils)))
 }
 
 /// Where Prony keeps what outlives a run and belongs to no folder of the user's.
@@ -102,15 +95,16 @@ fn state_folder() -> anyhow::Result<PathBuf> {
             .filter(|value| !value.is_empty())
             .map(PathBuf::from)
     };
-    let own = named("PRONY_STATE");
+    let state = named("PRONY_STATE");
     let xdg = || named("XDG_STATE_HOME").map(|folder| folder.join("prony"));
     let home = || named("HOME").map(|folder| folder.join(".local/state/prony"));
-    own.or_else(xdg)
+    state
+        .or_else(xdg)
         .or_else(home)
         .context("there is no state folder: set PRONY_STATE to one")
 }
 
-fn said_changes(
+fn print_changes(
     words: &DoctorWords,
     done: &[Done],
     verb: &str,
@@ -131,33 +125,24 @@ fn said_changes(
         };
         writeln!(streams.out, "{line}")?;
     }
-    Ok(match done.iter().any(|one| one.refused.is_some()) {
-        true => Ending::Failed,
-        false => Ending::Done,
-    })
+    let is_refused = |one: &Done| one.refused.is_some();
+    Ok(Ending::failed_if(done.iter().any(is_refused)))
 }
 
 /// The checks for people: what spoils first, what is healthy last.
 fn text(checks: &[MachineCheck]) -> String {
     let states = [
-        (MachineState::Spoils, "spoils"),
-        (MachineState::Unknown, "unknown"),
-        (MachineState::Healthy, "healthy"),
+        (MachineState::Spoils, "spoils", "spoil figures"),
+        (MachineState::Unknown, "unknown", "unknown"),
+        (MachineState::Healthy, "healthy", "healthy"),
     ];
     let mut lines = Vec::new();
     let mut counts = Vec::new();
-    for (state, word) in states {
-        let own: Vec<&MachineCheck> = checks.iter().filter(|check| check.state == state).collect();
-        lines.extend(own.iter().map(|check| entry(check, word)));
-        counts.push(format!(
-            "{} {}",
-            own.len(),
-            if word == "spoils" {
-                "spoil figures"
-            } else {
-                word
-            }
-        ));
+    for (state, word, counted) in states {
+        let before = lines.len();
+        let checks = checks.iter().filter(|check| check.state == state);
+        lines.extend(checks.map(|check| entry(check, word)));
+        counts.push(format!("{} {counted}", lines.len() - before));
     }
     lines.push(counts.join(", "));
     lines.join("\n")

@@ -43,7 +43,7 @@ static NEVER: AtomicBool = AtomicBool::new(false);
 pub struct EmbeddedFile {
     /// Its path: `subjects/…`, `experiments/…` or `docs/…`.
     pub path: PathBuf,
-    /// What is in it.
+    /// Its content.
     pub bytes: Vec<u8>,
     /// Whether it may be executed.
     pub is_program: bool,

@@ -1,6 +1,6 @@
 //! The generator process of a trial: `prony load` with its words read from a
 //! pipe and its figures printed for a program. Only the lab calls it; see
-//! [`GeneratorEvent`] for what is said.
+//! [`GeneratorEvent`] for what it prints.
 
 use std::io::{self, BufReader, Read, Write};
 use std::sync::Arc;
@@ -38,8 +38,8 @@ pub fn run(streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
         writeln!(streams.err, "using epoll, not io_uring: {why}")?;
     }
     let search = match &spec.find_max {
-        Some(asked) if !outcome.interrupted => {
-            Some(look_for(asked, &spec, &outcome, announcer.interrupted)?)
+        Some(settings) if !outcome.interrupted => {
+            Some(look_for(settings, &spec, &outcome, announcer.interrupted)?)
         }
         _ => None,
     };
@@ -57,19 +57,19 @@ pub fn run(streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
     })
 }
 
-/// What comes after the window where a highest rate is asked for: its steps announce nothing.
+/// The search after the window where a highest rate is requested: its steps announce nothing.
 fn look_for(
-    asked: &FindMax,
+    settings: &FindMax,
     spec: &LoadSpec,
     closed: &LoadResult,
     mut interrupted: Arc<AtomicBool>,
 ) -> anyhow::Result<RateSearch> {
-    let objective: Objective = asked
+    let objective: Objective = settings
         .objective
         .parse()
         .map_err(|reason: String| anyhow!(reason))?;
     let step = LoadSpec {
-        duration_ns: asked.step_ns,
+        duration_ns: settings.step_ns,
         ..spec.clone()
     };
     let search = find_max_after(
@@ -96,7 +96,7 @@ struct Announcer<'a, R: Read> {
     failed: Option<io::Error>,
 }
 
-/// What follows the specification.
+/// The turns, which follow the specification.
 type Turns<R> = serde_json::Deserializer<serde_json::de::IoRead<R>>;
 
 impl<R: Read> Observer for Announcer<'_, R> {

@@ -7,11 +7,13 @@ use std::fs::File;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, bail};
-use prony_lab::build::KEPT;
+use prony_lab::build::{BuildContext, KEPT, source};
 use prony_lab::diagnosis::nearest;
-use prony_lab::subject;
+use prony_lab::plan::Facts;
+use prony_lab::subject::{self, Subject};
 
 use crate::embedded;
 
@@ -28,6 +30,8 @@ pub struct Home {
     pub builds_kept: usize,
     /// Whether subjects that are not built yet are left out, and nothing is built.
     pub only_built: bool,
+    /// The systems of others that the user has built, where there are any.
+    originals: Option<PathBuf>,
     /// Keeps what was unpacked; `None`: the folders are a checkout's.
     copy: Option<Arc<File>>,
 }
@@ -41,7 +45,7 @@ pub struct FoundExperiment {
     pub shown: String,
 }
 
-/// By what a folder is known to be Prony's.
+/// The file by which a folder is known to be Prony's.
 const MARK: &str = "subjects/CONTRACT.md";
 /// Experiments that are read of one folder at the most.
 const EXPERIMENTS_MAX: usize = 1_000;
@@ -86,7 +90,26 @@ impl Home {
             prony,
             builds_kept: KEPT,
             only_built: false,
+            originals: source::originals(),
             copy: None,
+        }
+    }
+
+    /// The facts of this machine that `subjects` depend on. `has_networks`: trials run in networks of their own.
+    pub fn facts(&self, subjects: &[Subject], has_networks: bool) -> Facts {
+        let path = env::var("PATH").unwrap_or_default();
+        Facts::gather(subjects, &path, self.originals.as_deref(), has_networks)
+    }
+
+    /// How subjects are built here, until `cancel` is set.
+    pub fn build_context<'a>(&'a self, cancel: &'a AtomicBool) -> BuildContext<'a> {
+        BuildContext {
+            cache: &self.cache,
+            originals: self.originals.as_deref(),
+            prony: &self.prony,
+            kept: self.builds_kept,
+            cancel,
+            only_kept: false,
         }
     }
 
@@ -110,7 +133,7 @@ impl Home {
             .collect()
     }
 
-    /// What `prony run` takes by name: the experiments in `experiments/` here and of Prony's own, sorted.
+    /// The names that `prony run` takes: the experiments in `experiments/` here and of Prony's own, sorted.
     pub fn experiment_names(&self) -> Vec<String> {
         let folders = [PathBuf::from(EXPERIMENTS), self.experiments()];
         let names = folders.iter().flat_map(|folder| experiment_names(folder));
@@ -136,8 +159,8 @@ impl Home {
             return Ok(as_typed);
         };
         let shown = Path::new(EXPERIMENTS).join(&file);
-        let own = self.experiments();
-        let places = [shown.clone(), own.join(&file)];
+        let experiments = self.experiments();
+        let places = [shown.clone(), experiments.join(&file)];
         if let Some(path) = places.into_iter().find(|path| path.is_file()) {
             let shown = shown.display().to_string();
             return Ok(FoundExperiment { path, shown });
@@ -145,7 +168,7 @@ impl Home {
         if typed.exists() {
             return Ok(as_typed);
         }
-        let names = experiment_names(&own);
+        let names = experiment_names(&experiments);
         let name = file.trim_end_matches(".toml");
         let help = match nearest(name, names.iter().map(String::as_str)) {
             Some(name) => format!("did you mean `{name}`?"),
@@ -154,7 +177,7 @@ impl Home {
         bail!(
             "there is no experiment `{}`, neither as a file nor in {}: {help}",
             typed.display(),
-            own.display()
+            experiments.display()
         )
     }
 }

@@ -14,10 +14,12 @@ mod check;
 mod clean;
 mod compare;
 mod completions;
+mod diagnoses;
 mod docs;
 mod doctor;
 mod embedded;
 mod explain;
+mod files;
 mod generate;
 mod home;
 mod lines;
@@ -26,6 +28,7 @@ mod load;
 mod local_server;
 mod log;
 mod new;
+mod paths;
 mod report;
 mod run;
 mod runs;
@@ -135,8 +138,8 @@ fn dispatch(command: Command, streams: &mut Streams<'_>) -> anyhow::Result<Endin
 fn usage(wrong: &clap::Error, args: &[OsString], streams: &mut Streams<'_>) -> ExitCode {
     // A word of ours with a wrong value is told by name.
     let is_unknown = wrong.kind() == clap::error::ErrorKind::UnknownArgument;
-    if let Some(said) = load::from::looks_like(args).filter(|_| is_unknown) {
-        let _ = writeln!(streams.err, "prony: {said}");
+    if let Some(hint) = load::from::looks_like(args).filter(|_| is_unknown) {
+        let _ = writeln!(streams.err, "prony: {hint}");
         return Ending::Usage.into();
     }
     let to: &mut dyn Write = if wrong.use_stderr() {

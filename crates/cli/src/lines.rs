@@ -24,6 +24,11 @@ pub fn wrapped(first: &str, indent: usize, text: &str) -> String {
     lines.join("\n")
 }
 
+/// A text in quotation marks, as JSON and TOML have it.
+pub fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
 /// Bytes as people read them: `512 B`, `3.4 MB`.
 pub fn bytes(count: u64) -> String {
     let units = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB")];

@@ -1,11 +1,10 @@
 //! `prony list`: experiments, subjects and runs that are here.
 
-use std::env;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use prony_base::counted;
-use prony_lab::build;
+use prony_lab::diagnosis::Diagnoses;
 use prony_lab::experiment::Experiment;
 use prony_lab::plan::Facts;
 use prony_lab::subject::Subject;
@@ -108,46 +107,41 @@ fn titled(title: &str, entries: impl Iterator<Item = String>) -> String {
 }
 
 /// An experiment's file.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct ListedExperiment {
     path: PathBuf,
-    /// What `prony run` takes for it.
+    /// The name that `prony run` takes for it.
     name: String,
     title: String,
     subjects: usize,
     workloads: usize,
-    /// What is wrong with the file; empty where nothing is.
+    /// The first error in the file; empty where there is none.
     #[serde(skip_serializing_if = "String::is_empty")]
     wrong: String,
 }
 
 impl ListedExperiment {
-    fn of((path, name): (PathBuf, String)) -> ListedExperiment {
+    fn read((path, name): (PathBuf, String)) -> ListedExperiment {
         match Experiment::load(&path) {
             Ok(experiment) => ListedExperiment {
                 title: experiment.title,
                 subjects: experiment.subjects.len(),
                 workloads: experiment.workloads.len(),
-                wrong: String::new(),
                 path,
                 name,
+                ..ListedExperiment::default()
             },
             Err(wrong) => ListedExperiment {
-                title: String::new(),
-                subjects: 0,
-                workloads: 0,
-                wrong: wrong
-                    .problems
-                    .first()
-                    .map_or_else(String::new, |problem| problem.message.clone()),
+                wrong: first_problem(&wrong),
                 path,
                 name,
+                ..ListedExperiment::default()
             },
         }
     }
 
     fn text(&self) -> String {
-        let said = match self.wrong.as_str() {
+        let text = match self.wrong.as_str() {
             "" => {
                 let (subjects, workloads) = (
                     counted(self.subjects, "subject"),
@@ -157,16 +151,21 @@ impl ListedExperiment {
             }
             wrong => format!("cannot be used: {wrong}"),
         };
-        format!("{:<28} {said}", self.name)
+        format!("{:<28} {text}", self.name)
     }
+}
+
+fn first_problem(wrong: &Diagnoses) -> String {
+    let first = wrong.problems.first();
+    first.map_or_else(String::new, |problem| problem.message.clone())
 }
 
 /// The experiments here, then those of Prony's own folder that have another name, each with what `prony run` takes for it.
 fn experiments(home: &Home) -> Vec<ListedExperiment> {
     let here = Path::new(EXPERIMENTS);
-    let own = home.experiments();
+    let prony_folder = home.experiments();
     let names_here = experiment_names(here);
-    let own_names = experiment_names(&own);
+    let prony_names = experiment_names(&prony_folder);
     let listed = |folder: &Path, name: &String| {
         let path = folder.join(name).with_added_extension("toml");
         let shown = match folder == here {
@@ -175,17 +174,17 @@ fn experiments(home: &Home) -> Vec<ListedExperiment> {
         };
         (path, shown)
     };
-    let others = own_names.iter().filter(|name| !names_here.contains(name));
+    let others = prony_names.iter().filter(|name| !names_here.contains(name));
     names_here
         .iter()
         .map(|name| listed(here, name))
-        .chain(others.map(|name| listed(&own, name)))
-        .map(ListedExperiment::of)
+        .chain(others.map(|name| listed(&prony_folder, name)))
+        .map(ListedExperiment::read)
         .collect()
 }
 
 /// A subject's folder.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct ListedSubject {
     id: String,
     role: &'static str,
@@ -203,7 +202,7 @@ struct ListedSubject {
 }
 
 impl ListedSubject {
-    fn of(subject: &Subject, facts: &Facts) -> ListedSubject {
+    fn new(subject: &Subject, facts: &Facts) -> ListedSubject {
         let (missing, remedy) = facts.lacks(subject).unwrap_or_default();
         ListedSubject {
             id: subject.id.clone(),
@@ -220,11 +219,8 @@ impl ListedSubject {
         ListedSubject {
             id,
             role: "unknown",
-            summary: String::new(),
-            needs: Vec::new(),
-            here: false,
             missing: format!("its file is wrong: {why}"),
-            remedy: String::new(),
+            ..ListedSubject::default()
         }
     }
 
@@ -246,24 +242,16 @@ fn subjects(home: &Home) -> Vec<ListedSubject> {
         .into_iter()
         .map(|(id, folder)| {
             let subject = Subject::load(&folder);
-            let why = |wrong: prony_lab::diagnosis::Diagnoses| {
-                wrong
-                    .problems
-                    .first()
-                    .map_or_else(String::new, |problem| problem.message.clone())
-            };
-            (id, subject.map_err(why))
+            (id, subject.map_err(|wrong| first_problem(&wrong)))
         })
         .collect();
     let known: Vec<Subject> = loaded
         .iter()
         .filter_map(|(_, subject)| subject.as_ref().ok().cloned())
         .collect();
-    let path = env::var("PATH").unwrap_or_default();
-    let originals = build::source::originals();
-    let facts = Facts::gather(&known, &path, originals.as_deref(), false);
+    let facts = home.facts(&known, false);
     let listed = |(id, subject): (String, Result<Subject, String>)| match subject {
-        Ok(subject) => ListedSubject::of(&subject, &facts),
+        Ok(subject) => ListedSubject::new(&subject, &facts),
         Err(why) => ListedSubject::broken(id, why),
     };
     loaded.into_iter().map(listed).collect()
@@ -272,6 +260,6 @@ fn subjects(home: &Home) -> Vec<ListedSubject> {
 fn run_text(run: &RunDirectory) -> String {
     let (date, size) = (run.date(), bytes(run.bytes));
     let trials = counted(run.trials, "trial");
-    let said = format!("{date}, {size}, {trials}: {}", run.title);
-    format!("{:<28} {said}", run.path.display())
+    let text = format!("{date}, {size}, {trials}: {}", run.title);
+    format!("{:<28} {text}", run.path.display())
 }

@@ -74,7 +74,7 @@ pub fn run(words: &LoadWords, streams: &mut Streams<'_>) -> anyhow::Result<Endin
     {
         check_writable(file)?;
     }
-    if let Some(objective) = &words.find_max {
+    if let Some(objective) = &words.pace.find_max {
         return find_max::run(&spec, objective, words.json.as_deref(), streams);
     }
     let to_stdout = words.json.as_deref() == Some(Path::new("-"));
@@ -114,7 +114,7 @@ pub fn run(words: &LoadWords, streams: &mut Streams<'_>) -> anyhow::Result<Endin
         return Ok(Ending::Failed);
     }
     let allow_failures = words.allow_failures || judged.errors_are_judged;
-    Ok(judged.ending(ending::of(&outcome, allow_failures)))
+    Ok(judged.ending(ending::ending(&outcome, allow_failures)))
 }
 
 /// Runs `spec` and shows how it goes; also returns lines on what was changed meanwhile.
@@ -127,7 +127,7 @@ fn watched(
     let interrupted = interruption()?;
     let mut notes = Vec::new();
     let ran = |shown: &mut dyn Observer| {
-        let mut watch = LoadWatch::new(shown, &words.judged, outputs);
+        let mut watch = LoadWatch::new(shown, scripted, &words.judged, outputs);
         let outcome = script::run(spec, scripted, &mut watch);
         outcome.map(|mut outcome| {
             let (judged, outputs) = watch.judged(&words.judged, &mut outcome);
@@ -150,7 +150,7 @@ fn watched(
     Ok((outcome, judged, outputs, notes))
 }
 
-/// That a file which is written at the end of a run can be: a run for whose figures there is no room is in vain.
+/// Checks before a run that a file can be written at its end: without it the run would be in vain.
 fn check_writable(file: &Path) -> anyhow::Result<()> {
     // What a symbolic link leads to, or a pipe, is seen when it is written.
     let is_new = fs::symlink_metadata(file).is_err();
@@ -173,7 +173,7 @@ fn write_files(
 ) -> Vec<anyhow::Error> {
     let (spec, outcome) = (finished.spec, finished.outcome);
     let json = words.json.as_deref();
-    let json = json.map(|file| write_json(file, &WholeReport::of(finished), streams));
+    let json = json.map(|file| write_json(file, &WholeReport::new(finished), streams));
     let seconds = words.seconds.as_deref();
     let seconds = seconds.map(|file| write_seconds(file, spec, outcome, streams));
     let trace = words.trace.as_deref();
@@ -198,7 +198,7 @@ fn write_trace(file: &Path, outcome: &LoadResult, streams: &mut Streams<'_>) -> 
     Ok(())
 }
 
-/// Threads without a processor each are taken as they are, and said.
+/// A warning about threads that have no processor each.
 fn crowded(threads: u32) -> Option<String> {
     let processors = std::thread::available_parallelism().ok()?.get();
     (threads as usize > processors).then(|| {
@@ -266,7 +266,7 @@ fn resolve(words: &LoadWords) -> anyhow::Result<(LoadSpec, Vec<String>)> {
     let requests_max = words.requests.or_else(|| length_of(replay.as_ref()));
     let pace = replay.map_or_else(|| pace::pace(words), Ok)?;
     let unbounded = requests_max.is_some() && words.duration.is_none();
-    let usual = match words.find_max {
+    let usual = match words.pace.find_max {
         Some(_) => find_max::STEP,
         None => DURATION,
     };
@@ -376,15 +376,13 @@ impl Observer for LiveLine {
         let since = now.since(self.last.0).as_secs_f64();
         if since > 0.0 {
             let rate = completed.saturating_sub(self.last.1) as f64 / since;
-            let left = if self.end == Instant::NEVER {
-                String::new()
-            } else {
-                format!(" of {}", self.end.since(self.start))
+            let left = match self.end {
+                Instant::NEVER => String::new(),
+                end => format!(" of {}", end.since(self.start)),
             };
-            let failed = if failed == 0 {
-                String::new()
-            } else {
-                format!(", {failed} failed")
+            let failed = match failed {
+                0 => String::new(),
+                failed => format!(", {failed} failed"),
             };
             self.bar.set_message(format!(
                 "{elapsed}{left}: {rate:.0} requests/s, {completed} completed{failed}"

@@ -56,7 +56,7 @@ pub fn serve<H: Handler + 'static>(
     served.map_err(io::Error::other)?
 }
 
-/// What answers those that name this machine.
+/// The handler, for requests that name this machine.
 struct LocalHandler<H> {
     is_local: bool,
     handler: H,

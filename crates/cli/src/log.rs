@@ -22,10 +22,11 @@ use prony_report::log::{self, Entry, History};
 
 use crate::cause::CannotWrite;
 use crate::home::Home;
+use crate::paths::file_name;
 use crate::report;
 use crate::run::code;
 use crate::{Ending, Streams};
-use history::Kept;
+use history::HistoryFile;
 use words::LogWords;
 
 /// Name of the history among the run directories.
@@ -43,8 +44,8 @@ pub fn run(words: &LogWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending
         words.experiment = PathBuf::from(found.shown);
     }
     let words = &words;
-    if let Some(asked) = &words.revisions
-        && let Some(ending) = revisions::measure(words, asked, streams)?
+    if let Some(subject) = &words.revisions
+        && let Some(ending) = revisions::measure(words, subject, streams)?
     {
         return Ok(ending);
     }
@@ -56,16 +57,13 @@ pub fn run(words: &LogWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending
     tell(words, &history, streams)?;
     let newest = history.accounts.last();
     let slower = newest.is_some_and(|account| account.regressions().next().is_some());
-    Ok(match slower && words.fail_on_regression {
-        true => Ending::Failed,
-        false => Ending::Done,
-    })
+    Ok(Ending::failed_if(slower && words.fail_on_regression))
 }
 
 /// The entries of an experiment: those of its run directories, and those whose directories are gone.
 pub fn entries(words: &LogWords, streams: &mut Streams<'_>) -> anyhow::Result<Vec<Entry>> {
     let name = file_name(&words.experiment);
-    let runs = found(words, &name, streams)?;
+    let runs = run_dirs(words, &name, streams)?;
     let path = words
         .history
         .clone()
@@ -81,30 +79,27 @@ pub fn entries(words: &LogWords, streams: &mut Streams<'_>) -> anyhow::Result<Ve
     if older.is_file() {
         writeln!(streams.err, "prony: {}", history::of_older(&older, &path))?;
     }
-    let mut kept = Kept::open(&path, words.rebuild)?;
-    let there = bring_up_to_date(&mut kept, words, &runs, streams)?;
-    kept.save()?;
-    let (entries, unreadable) = kept.entries(&name, &there);
+    let mut history_file = HistoryFile::open(&path, words.rebuild)?;
+    let there = bring_up_to_date(&mut history_file, words, &runs, streams)?;
+    history_file.save()?;
+    let (entries, unreadable) = history_file.entries(&name, &there);
     for left_out in unreadable {
         writeln!(streams.err, "prony: left out: {left_out}")?;
     }
     Ok(entries)
 }
 
-fn file_name(path: &Path) -> String {
-    path.file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned()
-}
-
 /// The run directories of the experiment called `name`.
-fn found(words: &LogWords, name: &str, streams: &mut Streams<'_>) -> anyhow::Result<Vec<PathBuf>> {
-    let mut own = Vec::new();
+fn run_dirs(
+    words: &LogWords,
+    name: &str,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Vec<PathBuf>> {
+    let mut dirs = Vec::new();
     if words.runs.is_dir() {
         for dir in dirs_in(&words.runs)? {
             match experiment_of(&dir) {
-                Ok(other) if other == name => own.push(dir),
+                Ok(other) if other == name => dirs.push(dir),
                 Ok(_) => {}
                 Err(error) => writeln!(streams.err, "prony: left out: {error:#}")?,
             }
@@ -115,9 +110,9 @@ fn found(words: &LogWords, name: &str, streams: &mut Streams<'_>) -> anyhow::Res
         if other != name {
             bail!("{} is a run of {other}, not of {name}", dir.display());
         }
-        own.push(dir.clone());
+        dirs.push(dir.clone());
     }
-    Ok(own)
+    Ok(dirs)
 }
 
 /// The run directories in a folder, by name.
@@ -140,7 +135,7 @@ pub fn experiment_of(dir: &Path) -> anyhow::Result<String> {
 
 /// Reads the run directories that the history does not have as they are. Yields where those are that can be read.
 fn bring_up_to_date(
-    kept: &mut Kept,
+    history_file: &mut HistoryFile,
     words: &LogWords,
     runs: &[PathBuf],
     streams: &mut Streams<'_>,
@@ -149,7 +144,7 @@ fn bring_up_to_date(
     let mut there: BTreeMap<String, String> = BTreeMap::new();
     for dir in runs {
         // One that cannot be read must not keep the others from being logged.
-        if let Err(error) = read(dir, kept, words, &mut there) {
+        if let Err(error) = read(dir, history_file, words, &mut there) {
             writeln!(streams.err, "prony: left out: {error:#}")?;
         }
     }
@@ -159,32 +154,32 @@ fn bring_up_to_date(
 /// Reads a run directory, where the history does not have it as it is. A copy of one that is `there` is an error.
 fn read(
     dir: &Path,
-    kept: &mut Kept,
+    history_file: &mut HistoryFile,
     words: &LogWords,
     there: &mut BTreeMap<String, String>,
 ) -> anyhow::Result<()> {
-    let whole = fs::canonicalize(dir).with_context(|| dir.display().to_string())?;
-    let path = whole.to_string_lossy().into_owned();
+    let canonical = fs::canonicalize(dir).with_context(|| dir.display().to_string())?;
+    let path = canonical.to_string_lossy().into_owned();
     let (digest, stamp) = (history::digest(dir)?, history::stamp(dir)?);
     if let Some(other) = there.get(&digest).filter(|other| **other != path) {
         bail!("{path} is a copy of {other}");
     }
     there.insert(digest.clone(), path.clone());
     let name = file_name(&words.experiment);
-    if !words.rebuild && kept.has(&name, &path, &stamp) {
+    if !words.rebuild && history_file.has(&name, &path, &stamp) {
         return Ok(());
     }
     let (run, _) = report::read(dir)?;
     if run.trials.is_empty() {
         return Ok(());
     }
-    let entry = Entry::of(&run, &file_name(&whole));
+    let entry = Entry::of(&run, &file_name(&canonical));
     let entry = Entry {
         digest,
         commits: code::commits(&words.experiment, entry.measured_commit()[0]),
         ..entry
     };
-    kept.put(&name, &path, &stamp, &entry)
+    history_file.put(&name, &path, &stamp, &entry)
 }
 
 fn write_document(
@@ -200,8 +195,8 @@ fn write_document(
     };
     // Beside the document, in a folder of its name.
     let folder = path.with_extension("");
-    let address = folder.file_name().unwrap_or_default().to_string_lossy();
-    let written = log::written(&document, &log::regions(history, &address, &document))
+    let regions = log::regions(history, &file_name(&folder), &document);
+    let written = log::written(&document, &regions)
         .map_err(|damaged| anyhow::anyhow!("{}:{}: {}", path.display(), damaged.line, damaged.what))
         .context("the document is left as it is")?;
     let pictures = log::pictures(history);

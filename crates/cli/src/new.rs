@@ -6,9 +6,7 @@ mod files;
 mod subject;
 mod subjects;
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
@@ -77,17 +75,6 @@ fn refuse_any<'a>(mut paths: impl Iterator<Item = &'a Path>) -> anyhow::Result<(
 }
 
 fn write(path: &Path, bytes: &[u8], is_program: bool) -> anyhow::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).with_context(CannotWrite::at(folder))?;
-    }
-    let mode = if is_program { 0o755 } else { 0o644 };
-    let made = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(mode)
-        .open(path);
-    let written = made.and_then(|mut file| file.write_all(bytes));
-    written
-        .map_err(|error: io::Error| error)
-        .with_context(CannotWrite::at(path))
+    let written = crate::files::create(path, is_program)?.write_all(bytes);
+    written.with_context(CannotWrite::at(path))
 }

@@ -18,32 +18,32 @@ use prony_lab::sums::{self, State};
 use prony_lab::{folder, subject};
 use prony_record::{Histogram, Trial, layout};
 use prony_report::required::CellRequirement;
-use prony_report::{Export, Plot, Rendered, Run};
+use prony_report::{Rendered, Run};
 
 use crate::bundle::{self, pack::RUN};
 use crate::cause::CannotWrite;
+use crate::diagnoses;
 use crate::home::Home;
 use crate::run::code;
-use crate::terminal::colour;
 use crate::{Ending, Streams};
-use words::{ExportWord, Picture, ReportWords};
+use words::ReportWords;
 
 /// Bytes of `analysis.md` that are read at the most.
 const ANALYSIS_BYTES_MAX: u64 = 256 << 10;
 
-/// What was rendered.
+/// A rendered run.
 pub struct Rendering {
     /// The figures for programs.
-    pub summary_json: String,
+    summary_json: String,
     /// The answer in words.
-    pub answer: String,
+    answer: String,
     verdict: Verdict,
-    /// Of what is required, that which does not hold, a sentence each.
+    /// The requirements that do not hold, a sentence each.
     missed: Vec<String>,
 }
 
 impl Rendering {
-    fn of(rendered: Rendered, verdict: Verdict) -> Rendering {
+    fn new(rendered: Rendered, verdict: Verdict) -> Rendering {
         let missed = rendered.required.iter().filter(|of| !of.outcome.held);
         Rendering {
             missed: missed.map(CellRequirement::sentence).collect(),
@@ -53,17 +53,23 @@ impl Rendering {
         }
     }
 
-    /// The answer, and where the documents are.
-    pub fn say(&self, dir: &Path, streams: &mut Streams<'_>) -> anyhow::Result<()> {
-        writeln!(streams.out, "{}", self.answer)?;
-        for name in [layout::DOCUMENT, layout::PAGE] {
-            writeln!(streams.out, "{}", dir.join(name).display())?;
+    /// Prints the figures as JSON, or else the answer and the paths of the documents, where they are in `dir`; then what is
+    /// required and does not hold.
+    pub fn print(
+        &self,
+        is_json: bool,
+        dir: Option<&Path>,
+        streams: &mut Streams<'_>,
+    ) -> anyhow::Result<()> {
+        match (is_json, dir) {
+            (true, _) => write!(streams.out, "{}", self.summary_json)?,
+            (false, None) => writeln!(streams.out, "{}", self.answer)?,
+            (false, Some(dir)) => {
+                let [document, page] = [layout::DOCUMENT, layout::PAGE].map(|name| dir.join(name));
+                let (document, page) = (document.display(), page.display());
+                writeln!(streams.out, "{}\n{document}\n{page}", self.answer)?;
+            }
         }
-        self.say_missed(streams)
-    }
-
-    /// What is required and does not hold.
-    pub fn say_missed(&self, streams: &mut Streams<'_>) -> anyhow::Result<()> {
         for missed in &self.missed {
             writeln!(streams.err, "prony: {missed}")?;
         }
@@ -77,10 +83,9 @@ impl Rendering {
 }
 
 fn ending(verdict: Verdict, are_met: bool) -> Ending {
-    match (verdict, are_met) {
-        (Verdict::Invalid, _) => Ending::Invalid,
-        (_, false) => Ending::Failed,
-        (_, true) => Ending::Done,
+    match verdict {
+        Verdict::Invalid => Ending::Invalid,
+        _ => Ending::failed_if(!are_met),
     }
 }
 
@@ -122,7 +127,7 @@ fn reported(words: &ReportWords, streams: &mut Streams<'_>) -> anyhow::Result<En
     }
 }
 
-/// Records that are not what they were when their run ended are rendered all the same, and said to be others.
+/// Warns of records that were changed after their run ended; they are rendered all the same.
 fn say_changed(dir: &Path, streams: &mut Streams<'_>) -> anyhow::Result<()> {
     if !dir.join(layout::PLAN).exists() {
         return Ok(());
@@ -172,19 +177,9 @@ fn of_several(words: &ReportWords, streams: &mut Streams<'_>) -> anyhow::Result<
             bundle::empty_folder(out)?;
             written(out, &run, verdict)?
         }
-        None => Rendering::of(prony_report::render(&run), verdict),
+        None => Rendering::new(prony_report::render(&run), verdict),
     };
-    match &words.out {
-        Some(out) if !words.json => rendering.say(out, streams)?,
-        _ => {
-            let told = match words.json {
-                true => &rendering.summary_json,
-                false => &rendering.answer,
-            };
-            writeln!(streams.out, "{}", told.trim_end())?;
-            rendering.say_missed(streams)?;
-        }
-    }
+    rendering.print(words.json, words.out.as_deref(), streams)?;
     Ok(rendering.ending())
 }
 
@@ -215,7 +210,7 @@ fn beside(
     }
     // A picture that is not rendered any more would be of nothing.
     for name in folder::listed(given, layout::PICTURES, ".svg")? {
-        if !files.iter().any(|(own, _)| *own == name) {
+        if !files.iter().any(|(file, _)| *file == name) {
             let path = given.join(name);
             fs::remove_file(&path).with_context(CannotWrite::at(&path))?;
         }
@@ -250,12 +245,7 @@ fn of_dir(words: &ReportWords, dir: &Path, streams: &mut Streams<'_>) -> anyhow:
         return Ok(Ending::Usage);
     }
     let rendering = render_into(dir)?;
-    if words.json {
-        write!(streams.out, "{}", rendering.summary_json)?;
-        rendering.say_missed(streams)?;
-    } else {
-        rendering.say(dir, streams)?;
-    }
+    rendering.print(words.json, Some(dir), streams)?;
     Ok(rendering.ending())
 }
 
@@ -267,24 +257,22 @@ fn printed(
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Option<Ending>> {
     if let Some(picture) = words.plot {
-        write!(
-            streams.out,
-            "{}",
-            prony_report::plot_svg(run, plot(picture))
-        )?;
+        let svg = prony_report::plot_svg(run, picture.plot());
+        streams.out.write_all(svg.as_bytes())?;
         return Ok(Some(Ending::Done));
     }
     let Some(format) = words.export else {
         return Ok(None);
     };
-    write!(streams.out, "{}", prony_report::export(run, export(format)))?;
+    let text = prony_report::export(run, format.export());
+    streams.out.write_all(text.as_bytes())?;
     let required = prony_report::required::planned(run);
     let are_met = required.iter().all(|of| of.outcome.held);
     Ok(Some(ending(verdict, are_met)))
 }
 
-/// Puts the claims of an experiment in the place of those of the run in `dir`. `false`: the file cannot be used, which has
-/// been said.
+/// Puts the claims of an experiment in the place of those of the run in `dir`. `false`: the file cannot be used, and why has been
+/// printed.
 fn republish(dir: &Path, file: &Path, streams: &mut Streams<'_>) -> anyhow::Result<bool> {
     let mut plan = store::read(dir)?.plan;
     let home = Home::find(streams.err)?;
@@ -292,14 +280,8 @@ fn republish(dir: &Path, file: &Path, streams: &mut Streams<'_>) -> anyhow::Resu
     let read = Experiment::load_as(&found.path, &found.shown).map_err(|wrong| vec![wrong]);
     let read = read
         .and_then(|experiment| subject::load_all(&experiment, &home.subjects).map(|_| experiment));
-    let experiment = match read {
-        Ok(experiment) => experiment,
-        Err(wrong) => {
-            for wrong in wrong {
-                streams.err.write_all(wrong.render(colour()).as_bytes())?;
-            }
-            return Ok(false);
-        }
+    let Some(experiment) = diagnoses::printed(read, streams)? else {
+        return Ok(false);
     };
     if experiment.sha256 != plan.experiment_sha256 {
         writeln!(
@@ -312,22 +294,6 @@ fn republish(dir: &Path, file: &Path, streams: &mut Streams<'_>) -> anyhow::Resu
     prony_lab::plan::republish(&mut plan, &experiment);
     store::republish(dir, plan.published)?;
     Ok(true)
-}
-
-fn export(format: ExportWord) -> Export {
-    match format {
-        ExportWord::Long => Export::Long,
-        ExportWord::Benchstat => Export::Benchstat,
-        ExportWord::Junit => Export::Junit,
-    }
-}
-
-fn plot(picture: Picture) -> Plot {
-    match picture {
-        Picture::Rate => Plot::Rate,
-        Picture::Latency => Plot::Latency,
-        Picture::Cpu => Plot::Cpu,
-    }
 }
 
 /// The records of the run in `dir`, and what they are worth.
@@ -350,7 +316,7 @@ pub fn read(dir: &Path) -> anyhow::Result<(Run, Verdict)> {
     Ok((run, verdict))
 }
 
-/// What a person wrote of the run in `dir`, or of the one whose documents lie there; `None`: nothing.
+/// The analysis that a person wrote of the run in `dir`, or of the one whose documents lie there, if there is one.
 pub fn analysis(dir: &Path) -> anyhow::Result<Option<String>> {
     let path = folder::inside(dir, layout::ANALYSIS)?;
     let length = match fs::metadata(&path) {
@@ -372,8 +338,8 @@ pub fn analysis(dir: &Path) -> anyhow::Result<Option<String>> {
 /// the bundle's own.
 pub fn read_beside(dir: &Path, folder: &Path) -> anyhow::Result<(Run, Verdict)> {
     let (mut run, verdict) = read(dir)?;
-    if let Some(own) = analysis(folder)? {
-        run.analysis = own;
+    if let Some(analysis_md) = analysis(folder)? {
+        run.analysis = analysis_md;
     }
     Ok((run, verdict))
 }
@@ -418,14 +384,19 @@ fn profiles(stored: &Stored) -> Result<BTreeMap<String, String>, StoreError> {
 
 /// Which Prony renders.
 pub fn renderer() -> String {
-    let commit = match env!("PRONY_COMMIT") {
-        "" => String::new(),
-        commit => format!(" ({commit})"),
-    };
-    format!("rendered by prony {}{commit}", env!("CARGO_PKG_VERSION"))
+    let version = version_and_commit(env!("CARGO_PKG_VERSION"), env!("PRONY_COMMIT"));
+    format!("rendered by prony {version}")
 }
 
-/// What is rendered into a run directory: name, and text.
+/// `0.2.0 (0123abcd)`, or the version alone.
+pub fn version_and_commit(version: &str, commit: &str) -> String {
+    match commit {
+        "" => version.to_owned(),
+        commit => format!("{version} ({commit})"),
+    }
+}
+
+/// The files that are rendered into a run directory: name and text.
 pub fn files(rendered: &Rendered) -> Vec<(&str, &str)> {
     let files = [
         (layout::DOCUMENT, &rendered.document_md),
@@ -457,5 +428,5 @@ fn written(dir: &Path, run: &Run, verdict: Verdict) -> anyhow::Result<Rendering>
         names.push(name.to_owned());
     }
     sums::write(dir, layout::DOCUMENTS_SUMS, &renderer(), &names)?;
-    Ok(Rendering::of(rendered, verdict))
+    Ok(Rendering::new(rendered, verdict))
 }

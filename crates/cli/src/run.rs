@@ -7,9 +7,9 @@
 pub mod again;
 pub mod builds;
 pub mod code;
+mod documents;
 mod folder;
 mod forecast;
-mod kept;
 mod live;
 mod pilot;
 mod progress;
@@ -17,6 +17,7 @@ mod warm_up;
 pub mod words;
 
 use std::env;
+use std::io;
 use std::net::{IpAddr, ToSocketAddrs as _};
 use std::path::Path;
 use std::sync::Arc;
@@ -25,15 +26,14 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use anyhow::{Context as _, anyhow, bail};
 use prony_base::Nanos;
 use prony_lab::build::source::Revisions;
-use prony_lab::build::{self, BuildContext};
 use prony_lab::doctor::{self, Tree};
 use prony_lab::environment::{self, Given};
 use prony_lab::experiment::Experiment;
 use prony_lab::launch::{self, Wanted};
 use prony_lab::network;
-use prony_lab::plan::{self, Beside, Facts, PlanError};
+use prony_lab::plan::{self, Beside, PlanError};
 use prony_lab::profile::Means;
-use prony_lab::run::{Options, Wrk};
+use prony_lab::run::{Event, Options, Wrk};
 use prony_lab::store;
 use prony_lab::subject::{self, Subject};
 use prony_lab::supervise::{self, Interrupt, Offer, SupervisedLauncher};
@@ -43,8 +43,9 @@ use prony_record::{Environment, Plan, PlannedSource, Source, layout};
 use serde_json::json;
 
 use crate::cause;
+use crate::diagnoses;
 use crate::home::{FoundExperiment, Home};
-use crate::report::{self, Rendering};
+use crate::report;
 use crate::signals::interruption;
 use crate::terminal::colour;
 use crate::{Ending, Streams};
@@ -55,7 +56,7 @@ use live::LivePage;
 use progress::Bar;
 use words::{ByWrk, OWNED, RunWords};
 
-/// What a trial costs beside warm-up and window, for the estimate before a run:
+/// The time of a trial beside warm-up and window, for the estimate before a run:
 /// starting, verifying, stopping. During the run the estimate is of measured lengths.
 const PER_TRIAL: Nanos = Nanos::from_millis(1_200);
 /// Version of what `--dry-run --json` prints.
@@ -64,8 +65,8 @@ const INTERRUPTED_BUILDING: &str = "prony: interrupted while building: nothing w
 
 /// How a run comes about.
 enum Course {
-    /// As it is asked for: where it is to reach something, by a pilot.
-    Asked,
+    /// As it is requested: where it is to reach something, by a pilot.
+    AsRequested,
     /// It is the pilot of another one.
     Pilot,
     /// A pilot chose its warm-up, blocks and windows; these notes of the plan say so.
@@ -74,10 +75,25 @@ enum Course {
 
 /// Runs `prony run`.
 pub fn run(words: &RunWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
-    whole(words, &Course::Asked, streams)
+    run_as(words, &Course::AsRequested, streams)
 }
 
-fn whole(words: &RunWords, course: &Course, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+/// Runs an experiment for what it leaves in its directory: its answer is not printed.
+pub fn run_quietly(words: &RunWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+    run_quietly_as(words, &Course::AsRequested, streams)
+}
+
+fn run_quietly_as(
+    words: &RunWords,
+    course: &Course,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Ending> {
+    let (out, err) = (&mut io::sink(), &mut *streams.err);
+    run_as(words, course, &mut Streams { out, err })
+}
+
+/// Runs an experiment from its file to its document.
+fn run_as(words: &RunWords, course: &Course, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
     refuse_url(&words.experiment)?;
     let mut home = match &words.home {
         Some(home) => home.clone(),
@@ -85,154 +101,211 @@ fn whole(words: &RunWords, course: &Course, streams: &mut Streams<'_>) -> anyhow
     };
     home.only_built = words.built;
     let found = home.experiment(&words.experiment)?;
-    kept::check(words, &found.path)?;
+    documents::check(words, &found.path)?;
     let interrupted = interruption()?;
     // Git needs no namespace of its own: what can be isolated here is asked for when something is measured.
     let launcher = SupervisedLauncher::new(home.prony.clone(), Wanted::default());
-    let originals = build::source::originals();
-    let context = BuildContext {
-        cache: &home.cache,
-        originals: originals.as_deref(),
-        prony: &home.prony,
-        kept: home.builds_kept,
-        cancel: &interrupted,
-        only_kept: false,
-    };
+    let context = home.build_context(&interrupted);
     let revisions = Revisions::new(&context, &launcher);
     let Some((experiment, subjects)) = read(words, &found, &home, &revisions, streams)? else {
         return Ok(Ending::Usage);
     };
     check_targets(&subjects, words.yes_i_own_this_host)?;
-    measured(
-        (words, course),
-        (&experiment, &subjects),
-        &home,
-        &interrupted,
-        streams,
-    )
-}
-
-/// What was read, planned, built, measured and rendered.
-fn measured(
-    (words, course): (&RunWords, &Course),
-    (experiment, subjects): (&Experiment, &[Subject]),
-    home: &Home,
-    interrupted: &Arc<AtomicBool>,
-    streams: &mut Streams<'_>,
-) -> anyhow::Result<Ending> {
     let offer = supervise::offer(&home.prony).context("no trial can be started on this machine")?;
-    let mut planned = match plan(words, experiment, subjects, home, &offer)? {
-        Ok(planned) => planned,
-        Err(wrong) => return without_plan(&wrong, streams),
-    };
-    let aim = pilot::aim(words, experiment.run.aim);
-    if let Course::Pilot = course {
-        // It is to say how figures vary: a profile is in none, and none is to be held against what is required.
-        planned.profile = None;
-        planned.workloads.iter_mut().for_each(|w| w.require.clear());
-    }
-    if words.dry_run {
-        planned.notes.extend(aim.map(pilot::decides));
-        return dry(words, &planned, subjects, streams);
-    }
-    let own = warm_up::asked(words, &experiment.run, &planned);
-    match (course, aim) {
-        (Course::Asked, Some(aim)) => return pilot::run(words, aim, own, &planned, streams),
-        (Course::Chosen(notes), _) => planned.notes.extend(notes.iter().cloned()),
-        _ => {}
-    }
-    writeln!(streams.err, "{}", said_before(words, &planned).join("\n"))?;
-    let built = builds::build(planned, subjects, home, &offer, interrupted, streams)?;
-    let Some(Built { plan, .. }) = &built else {
-        writeln!(streams.err, "{INTERRUPTED_BUILDING}")?;
-        return Ok(Ending::Interrupted);
-    };
-    if plan.cells.is_empty() {
-        return nothing_is_left(plan, streams);
-    }
-    let dir = folder::choose(words)?;
-    let environment = machine(plan, experiment, subjects, &offer, home)?;
-    writeln!(streams.err, "  who runs what: {}", launch::who_runs_what())?;
-    if environment.driver != "ring" {
-        writeln!(streams.err, "  the load runs on {}", environment.driver)?;
-    }
-    let mut live = live_page(words, course, plan, &dir, streams)?;
-    let measured = measure(
+    let run = ExperimentRun {
         words,
         course,
-        plan,
-        environment,
-        home,
-        &offer,
-        &dir,
-        live.as_mut(),
-        interrupted,
-        streams,
-    );
-    let finished = measured.and_then(|measured| Ok((measured, report::render_into(&dir)?)));
-    live.into_iter().for_each(LivePage::end);
-    if let Err(error) = &finished {
-        say_what_is_kept(words, &dir, error, streams)?;
-    }
-    let (is_whole, rendering) = finished?;
-    say_done(words, &dir, &rendering, streams)?;
-    if !is_whole {
-        say_interrupted(words, course, &dir, streams)?;
-        return Ok(Ending::Interrupted);
-    }
-    Ok(rendering.ending())
-}
-
-fn nothing_is_left(plan: &Plan, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
-    let missing = not_run(plan).join("\n");
-    writeln!(streams.err, "{missing}\nprony: nothing is left to measure")?;
-    Ok(Ending::Invalid)
-}
-
-/// The page that shows the run, where one is asked for; nothing of a pilot is a result.
-fn live_page(
-    words: &RunWords,
-    course: &Course,
-    plan: &Plan,
-    dir: &Path,
-    streams: &mut Streams<'_>,
-) -> anyhow::Result<Option<LivePage>> {
-    match course {
-        Course::Pilot => Ok(None),
-        _ if !words.open => Ok(None),
-        _ => LivePage::start(plan, dir, streams).map(Some),
-    }
-}
-
-/// What is to be done with a run that the user ended.
-fn say_interrupted(
-    words: &RunWords,
-    course: &Course,
-    dir: &Path,
-    streams: &mut Streams<'_>,
-) -> anyhow::Result<()> {
-    let hint = match course {
-        Course::Pilot => "during the pilot: there is no result".to_owned(),
-        _ => format!("to continue it:\n  {}", again::resuming(words, dir)),
+        experiment: &experiment,
+        subjects: &subjects,
+        home: &home,
+        offer: &offer,
+        interrupted: &interrupted,
     };
-    Ok(writeln!(streams.err, "prony: interrupted; {hint}")?)
+    run.run(streams)
 }
 
-/// After the machine has refused something in the middle of a run.
-fn say_what_is_kept(
-    words: &RunWords,
-    dir: &Path,
-    error: &anyhow::Error,
-    streams: &mut Streams<'_>,
-) -> anyhow::Result<()> {
-    if cause::ending(error) == Ending::Failed && dir.join(layout::PLAN).exists() {
-        let again = again::resuming(words, dir);
-        writeln!(
-            streams.err,
-            "prony: what was measured is kept; to continue when this is fixed:\n  {again}"
-        )?;
+/// A run whose experiment has been read.
+struct ExperimentRun<'a> {
+    words: &'a RunWords,
+    course: &'a Course,
+    experiment: &'a Experiment,
+    subjects: &'a [Subject],
+    home: &'a Home,
+    offer: &'a Offer,
+    interrupted: &'a Arc<AtomicBool>,
+}
+
+impl ExperimentRun<'_> {
+    /// Plans, builds, measures and renders.
+    fn run(&self, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+        let words = self.words;
+        let mut planned = match self.plan()? {
+            Ok(planned) => planned,
+            Err(wrong) => return without_plan(&wrong, streams),
+        };
+        let aim = pilot::aim(words, self.experiment.run.aim);
+        if let Course::Pilot = self.course {
+            // It is to say how figures vary: a profile is in none, and none is to be held against what is required.
+            planned.profile = None;
+            planned.workloads.iter_mut().for_each(|w| w.require.clear());
+        }
+        if words.dry_run {
+            planned.notes.extend(aim.map(pilot::decides));
+            return dry(words, &planned, self.subjects, streams);
+        }
+        let warm_up = warm_up::requested(words, &self.experiment.run, &planned);
+        match (self.course, aim) {
+            (Course::AsRequested, Some(aim)) => {
+                return pilot::run(words, aim, warm_up, &planned, streams);
+            }
+            (Course::Chosen(notes), _) => planned.notes.extend(notes.iter().cloned()),
+            _ => {}
+        }
+        writeln!(streams.err, "{}", summary(words, &planned).join("\n"))?;
+        let (subjects, offer, interrupted) = (self.subjects, self.offer, self.interrupted);
+        let built = builds::build(planned, subjects, self.home, offer, interrupted, streams)?;
+        let Some(Built { plan, .. }) = &built else {
+            writeln!(streams.err, "{INTERRUPTED_BUILDING}")?;
+            return Ok(Ending::Interrupted);
+        };
+        if plan.cells.is_empty() {
+            let missing = not_run(plan).join("\n");
+            writeln!(streams.err, "{missing}\nprony: nothing is left to measure")?;
+            return Ok(Ending::Invalid);
+        }
+        self.measure_and_render(plan, streams)
     }
-    Ok(())
+
+    fn measure_and_render(&self, plan: &Plan, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+        let dir = folder::choose(self.words)?;
+        let environment = self.environment(plan)?;
+        writeln!(streams.err, "  who runs what: {}", launch::who_runs_what())?;
+        if environment.driver != "ring" {
+            writeln!(streams.err, "  the load runs on {}", environment.driver)?;
+        }
+        let mut live = match self.course {
+            // Nothing of a pilot is a result.
+            Course::Pilot => None,
+            _ if !self.words.open => None,
+            _ => Some(LivePage::start(plan, &dir, streams)?),
+        };
+        let measured = self.measure(plan, environment, &dir, live.as_mut(), streams);
+        let finished = measured.and_then(|measured| Ok((measured, report::render_into(&dir)?)));
+        live.into_iter().for_each(LivePage::end);
+        let resuming = || again::resuming(self.words, &dir);
+        let (is_complete, rendering) = match finished {
+            Ok(finished) => finished,
+            Err(error) => {
+                // The machine may have refused something in the middle of the run.
+                if cause::ending(&error) == Ending::Failed && dir.join(layout::PLAN).exists() {
+                    let hint = "what was measured is kept; to continue when this is fixed";
+                    writeln!(streams.err, "prony: {hint}:\n  {}", resuming())?;
+                }
+                return Err(error);
+            }
+        };
+        rendering.print(self.words.json, Some(&dir), streams)?;
+        if is_complete {
+            return Ok(rendering.ending());
+        }
+        let hint = match self.course {
+            Course::Pilot => "during the pilot: there is no result".to_owned(),
+            _ => format!("to continue it:\n  {}", resuming()),
+        };
+        writeln!(streams.err, "prony: interrupted; {hint}")?;
+        Ok(Ending::Interrupted)
+    }
+
+    /// The plan, or why there is none.
+    fn plan(&self) -> anyhow::Result<Result<Plan, PlanError>> {
+        let (words, experiment, subjects) = (self.words, self.experiment, self.subjects);
+        let (home, offer) = (self.home, self.offer);
+        let refusal = |n: &_| network::refusal(n, &home.prony, offer.wanted);
+        let facts = home.facts(subjects, offer.isolation.network_namespace);
+        let facts = facts.with_settings(experiment);
+        let facts = facts.with_networks(experiment, refusal);
+        let options = plan::Options {
+            quick: words.quick,
+            only: words.only.clone(),
+            blocks: words.blocks,
+            duration: words.duration,
+            warmup: words.warmup,
+            visits: words.visits,
+            aims: pilot::aim(words, experiment.run.aim).is_some(),
+            profile: words.profile,
+            cores: words.cores.clone(),
+            seed: words.seed,
+            command: words.command(),
+        };
+        Ok(match &words.resume {
+            Some(dir) => Ok(resumed(dir, experiment, &options)?),
+            None => plan::plan(experiment, subjects, &facts, &options),
+        })
+    }
+
+    /// The machine and the software with which figures are measured.
+    fn environment(&self, plan: &Plan) -> anyhow::Result<Environment> {
+        let commit = env!("PRONY_COMMIT");
+        // A repository around the user's cache is not that of what was unpacked there.
+        let folder = &self.experiment.origin.folder;
+        let code = (!self.home.is_copy(folder)).then(|| code::of_folder(folder));
+        Ok(environment::collect(Given {
+            prony_version: env!("CARGO_PKG_VERSION").to_owned(),
+            prony_commit: commit.to_owned(),
+            prony_sha256: code::of_this_program(commit),
+            systems_sha256: match plan::processes(plan).any(|of| plan::needs_systems(plan, of)) {
+                true => code::of_file(&SYSTEMS.beside(&self.home.prony)),
+                false => String::new(),
+            },
+            code: code.flatten(),
+            driver: crate::driver::in_force()?,
+            software: builds::software(plan, self.subjects),
+            facts: environment::isolation_facts(self.offer),
+            checks: doctor::in_brief(&Tree::here()),
+        }))
+    }
+
+    /// Does the trials. `false`: the user ended the run.
+    fn measure(
+        &self,
+        plan: &Plan,
+        environment: Environment,
+        dir: &Path,
+        mut live: Option<&mut LivePage>,
+        streams: &mut Streams<'_>,
+    ) -> anyhow::Result<bool> {
+        let path = env::var_os("PATH").filter(|_| is_cross_checked(self.words));
+        let options = Options {
+            dir: dir.to_owned(),
+            resume: self.words.resume.is_some(),
+            prony: self.home.prony.clone(),
+            wanted: self.offer.wanted,
+            driver: crate::driver::chosen()?,
+            wrk: path.and_then(|path| Wrk::find(&path)),
+            profile: means(plan),
+            // Where a time was given, all of it is planned.
+            again: matches!(self.course, Course::AsRequested),
+            check_only: false,
+            interrupt: Interrupt::by_flag(Arc::clone(self.interrupted)),
+        };
+        let mut bar = Bar::new(plan, streams.err)?;
+        let mut forecast = match self.course {
+            Course::Chosen(_) => Forecast::new(plan, dir),
+            Course::AsRequested | Course::Pilot => None,
+        };
+        let mut hear = |event: Event<'_>| {
+            bar.event(&event);
+            if let Some(live) = &mut live {
+                live.event(&event);
+            }
+            if let Some(forecast) = forecast.take_if(|of| of.is_due(&event)) {
+                forecast.say(&mut bar);
+            }
+        };
+        let outcome = prony_lab::run::run(plan, environment, &options, &mut hear);
+        bar.finish();
+        Ok(!outcome?.interrupted && !self.interrupted.load(Relaxed))
+    }
 }
 
 /// Nothing that can run here is no mistake in the words or the file.
@@ -260,36 +333,21 @@ fn read(
         let read = experiment.read_sources(words.files_anywhere);
         read.map(|()| experiment)
     });
-    let experiment = match read {
-        Ok(mut experiment) => {
-            for asked in &words.revision {
-                let taken = experiment.take_at(&asked.subject, &asked.revision);
-                taken.map_err(|why| anyhow!("--revision {asked}: {why}"))?;
-            }
-            if !experiment.warnings.is_empty() {
-                let warnings = experiment.diagnoses(experiment.warnings.clone());
-                streams
-                    .err
-                    .write_all(warnings.render_warnings(colour()).as_bytes())?;
-            }
-            experiment
-        }
-        Err(wrong) => {
-            for wrong in wrong {
-                streams.err.write_all(wrong.render(colour()).as_bytes())?;
-            }
-            return Ok(None);
-        }
+    let Some(mut experiment) = diagnoses::printed(read, streams)? else {
+        return Ok(None);
     };
-    match subject::load_all_at(&experiment, &home.subjects, revisions) {
-        Ok(subjects) => Ok(Some((experiment, subjects))),
-        Err(wrong) => {
-            for wrong in wrong {
-                streams.err.write_all(wrong.render(colour()).as_bytes())?;
-            }
-            Ok(None)
-        }
+    for revised in &words.revision {
+        let done = experiment.take_at(&revised.subject, &revised.revision);
+        done.map_err(|why| anyhow!("--revision {revised}: {why}"))?;
     }
+    if !experiment.warnings.is_empty() {
+        let warnings = experiment.diagnoses(experiment.warnings.clone());
+        let text = warnings.render_warnings(colour());
+        streams.err.write_all(text.as_bytes())?;
+    }
+    let subjects = subject::load_all_at(&experiment, &home.subjects, revisions);
+    let subjects = diagnoses::printed(subjects, streams)?;
+    Ok(subjects.map(|subjects| (experiment, subjects)))
 }
 
 fn refuse_url(typed: &Path) -> anyhow::Result<()> {
@@ -323,48 +381,9 @@ fn check_targets(subjects: &[Subject], owned: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What is to be done, or why there is nothing.
-fn plan(
-    words: &RunWords,
-    experiment: &Experiment,
-    subjects: &[Subject],
-    home: &Home,
-    offer: &Offer,
-) -> anyhow::Result<Result<Plan, PlanError>> {
-    let path = env::var("PATH").unwrap_or_default();
-    let originals = build::source::originals();
-    let facts = Facts::gather(
-        subjects,
-        &path,
-        originals.as_deref(),
-        offer.isolation.network_namespace,
-    )
-    .with_settings(experiment)
-    .with_networks(experiment, |n| {
-        network::refusal(n, &home.prony, offer.wanted)
-    });
-    let options = plan::Options {
-        quick: words.quick,
-        only: words.only.clone(),
-        blocks: words.blocks,
-        duration: words.duration,
-        warmup: words.warmup,
-        visits: words.visits,
-        aims: pilot::aim(words, experiment.run.aim).is_some(),
-        profile: words.profile,
-        cores: words.cores.clone(),
-        seed: words.seed,
-        command: words.command(),
-    };
-    Ok(match &words.resume {
-        Some(dir) => Ok(resumed(dir, experiment, &options)?),
-        None => plan::plan(experiment, subjects, &facts, &options),
-    })
-}
-
-/// What is said of a plan before anything is done: how much it is, for how long, what a reader must know of
-/// it, what is not run.
-fn said_before(words: &RunWords, plan: &Plan) -> Vec<String> {
+/// The lines about a plan before anything is done: how much it is, for how long, what a reader must know of it, what is not
+/// run.
+fn summary(words: &RunWords, plan: &Plan) -> Vec<String> {
     let mut lines = vec![
         plan.title.to_string(),
         format!(
@@ -386,7 +405,7 @@ fn is_cross_checked(words: &RunWords) -> bool {
     words.cross_check != Some(ByWrk::No)
 }
 
-/// What this machine does beside the trials that are measured.
+/// The trials of this machine that are in no figure.
 fn beside(words: &RunWords, plan: &Plan) -> Beside {
     let on_path = || env::var("PATH").is_ok_and(|path| plan::on_path("wrk", &path));
     Beside {
@@ -395,7 +414,7 @@ fn beside(words: &RunWords, plan: &Plan) -> Beside {
     }
 }
 
-/// What this machine permits to profile with, where the plan says that servers are.
+/// The means of profiling that this machine permits, where the plan profiles servers.
 fn means(plan: &Plan) -> Option<Means> {
     let path = env::var_os("PATH").unwrap_or_default();
     plan.profile.as_ref().map(|_| Means::find(&path))
@@ -430,7 +449,7 @@ fn dry(
         writeln!(streams.out, "{}", serde_json::to_string_pretty(&value)?)?;
         return Ok(Ending::Done);
     }
-    let mut lines = said_before(words, plan);
+    let mut lines = summary(words, plan);
     let (window, warmup) = (Nanos(plan.duration_ns), Nanos(plan.warmup_ns));
     lines.push(format!(
         "  windows of {window} after {warmup} of warm-up; seed {}; reference: {}",
@@ -452,25 +471,25 @@ fn dry(
     Ok(Ending::Done)
 }
 
-/// What each trial of a workload looks for after its window.
+/// The search of each trial of a workload after its window.
 fn searches(plan: &Plan) -> impl Iterator<Item = String> {
-    let said = |w: &prony_record::PlannedWorkload| {
+    let line = |w: &prony_record::PlannedWorkload| {
         let search = w.find_max.as_ref()?;
         let (name, objective, step) = (&w.name, &search.objective, Nanos(search.step_ns));
         Some(format!(
             "  {name}: after each window the highest rate that keeps {objective}, in about 36 steps of {step}"
         ))
     };
-    plan.workloads.iter().filter_map(said)
+    plan.workloads.iter().filter_map(line)
 }
 
-/// What the users of a workload do.
+/// The actions of the users of a workload.
 fn users(plan: &Plan) -> impl Iterator<Item = String> {
-    let said = |w: &prony_record::PlannedWorkload| {
+    let line = |w: &prony_record::PlannedWorkload| {
         w.source.as_ref()?.scenario.as_ref()?;
         Some(format!("  {}: {}", w.name, prony_report::sent(w, false)))
     };
-    plan.workloads.iter().filter_map(said)
+    plan.workloads.iter().filter_map(line)
 }
 
 /// The plan of the run in `dir`, which must be of this experiment and these options.
@@ -500,14 +519,14 @@ fn resumed(dir: &Path, experiment: &Experiment, options: &plan::Options) -> anyh
     }
     // A run of before this word was kept is resumed with it, too.
     let same = |words: &[String]| -> Vec<String> {
-        let kept = words.iter().filter(|word| *word != OWNED);
-        kept.cloned().collect()
+        let others = words.iter().filter(|word| *word != OWNED);
+        others.cloned().collect()
     };
     if same(&plan.command) != same(&options.command) {
         bail!(
             "{} holds the run of `prony {}`; resume it with the same words",
             dir.display(),
-            words_of(&plan.command)
+            again::in_shell(&plan.command)
         );
     }
     Ok(plan)
@@ -522,107 +541,7 @@ fn same_source(one: Option<&PlannedSource>, other: Option<&PlannedSource>) -> bo
     one.map(placeless) == other.map(placeless)
 }
 
-fn words_of(command: &[String]) -> String {
-    let quoted: Vec<String> = command.iter().map(|word| again::quoted(word)).collect();
-    quoted.join(" ")
-}
-
 /// A line for each that is not run here, with what would change it.
 fn not_run(plan: &Plan) -> Vec<String> {
     plan.not_run.iter().map(not_run_line).collect()
-}
-
-fn machine(
-    plan: &Plan,
-    experiment: &Experiment,
-    subjects: &[Subject],
-    offer: &Offer,
-    home: &Home,
-) -> anyhow::Result<Environment> {
-    let commit = env!("PRONY_COMMIT");
-    // A repository around the user's cache is not that of what was unpacked there.
-    let folder = &experiment.origin.folder;
-    let code = (!home.is_copy(folder)).then(|| code::of_folder(folder));
-    Ok(environment::collect(Given {
-        prony_version: env!("CARGO_PKG_VERSION").to_owned(),
-        prony_commit: commit.to_owned(),
-        prony_sha256: code::of_this_program(commit),
-        systems_sha256: match plan::processes(plan).any(|of| plan::needs_systems(plan, of)) {
-            true => code::of_file(&SYSTEMS.beside(&home.prony)),
-            false => String::new(),
-        },
-        code: code.flatten(),
-        driver: crate::driver::in_force()?,
-        software: builds::software(plan, subjects),
-        facts: environment::isolation_facts(offer),
-        checks: doctor::in_brief(&Tree::here()),
-    }))
-}
-
-/// Does the trials. `false`: the user ended the run.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "each is one thing that the run needs, named at its only call"
-)]
-fn measure(
-    words: &RunWords,
-    course: &Course,
-    plan: &Plan,
-    environment: Environment,
-    home: &Home,
-    offer: &Offer,
-    dir: &Path,
-    mut live: Option<&mut LivePage>,
-    interrupted: &Arc<AtomicBool>,
-    streams: &mut Streams<'_>,
-) -> anyhow::Result<bool> {
-    let options = Options {
-        dir: dir.to_owned(),
-        resume: words.resume.is_some(),
-        prony: home.prony.clone(),
-        wanted: offer.wanted,
-        driver: crate::driver::chosen()?,
-        wrk: env::var_os("PATH")
-            .filter(|_| is_cross_checked(words))
-            .and_then(|path| Wrk::find(&path)),
-        profile: means(plan),
-        // Where a time was given, all of it is planned.
-        again: matches!(course, Course::Asked),
-        check_only: false,
-        interrupt: Interrupt::by_flag(Arc::clone(interrupted)),
-    };
-    let mut bar = Bar::new(plan, streams.err)?;
-    let mut forecast = match course {
-        Course::Chosen(_) => Forecast::of(plan, dir),
-        Course::Asked | Course::Pilot => None,
-    };
-    let outcome = prony_lab::run::run(
-        plan,
-        environment,
-        &options,
-        &mut |event: prony_lab::run::Event<'_>| {
-            bar.event(&event);
-            if let Some(live) = &mut live {
-                live.event(&event);
-            }
-            if let Some(forecast) = forecast.take_if(|of| of.is_due(&event)) {
-                forecast.say(&mut bar);
-            }
-        },
-    );
-    bar.finish();
-    Ok(!outcome?.interrupted && !interrupted.load(Relaxed))
-}
-
-fn say_done(
-    words: &RunWords,
-    dir: &Path,
-    rendering: &Rendering,
-    streams: &mut Streams<'_>,
-) -> anyhow::Result<()> {
-    if words.json {
-        write!(streams.out, "{}", rendering.summary_json)?;
-        return rendering.say_missed(streams);
-    }
-    rendering.say(dir, streams)
 }

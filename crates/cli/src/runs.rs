@@ -22,7 +22,7 @@ pub struct RunDirectory {
     pub path: PathBuf,
     /// When it began, milliseconds since the Unix epoch.
     pub started_unix_ms: u64,
-    /// What its files take.
+    /// The size of its files.
     pub bytes: u64,
     /// Title of its experiment.
     pub title: Untrusted,

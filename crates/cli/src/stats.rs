@@ -50,9 +50,9 @@ pub fn run(words: &StatsWords, streams: &mut Streams<'_>) -> anyhow::Result<Endi
         .map(|file| Log::read(file, words.warmup))
         .collect::<anyhow::Result<_>>()?;
     let rows = if words.combine {
-        vec![Row::of(&logs)?]
+        vec![Row::new(&logs)?]
     } else {
-        let each = logs.iter().map(|log| Row::of(std::slice::from_ref(log)));
+        let each = logs.iter().map(|log| Row::new(std::slice::from_ref(log)));
         each.collect::<anyhow::Result<_>>()?
     };
     let text = match words.json {
@@ -97,7 +97,7 @@ impl Log {
     }
 }
 
-/// What is said of a log, or of several added.
+/// The figures of a log, or of several added.
 #[derive(Debug, Serialize)]
 struct Row {
     files: Vec<String>,
@@ -116,7 +116,7 @@ struct Row {
 }
 
 impl Row {
-    fn of(logs: &[Log]) -> anyhow::Result<Row> {
+    fn new(logs: &[Log]) -> anyhow::Result<Row> {
         let readings: Vec<Vec<Reading>> = logs.iter().map(|log| log.readings.clone()).collect();
         let rates = combined(&readings);
         let files: Vec<String> = logs.iter().map(|log| log.name.clone()).collect();
@@ -273,10 +273,10 @@ fn aligned(lines: &[[String; 8]]) -> String {
 /// A number by thousands: `270,262`, `2,089.54`.
 fn grouped(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
-    let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
-    let (sign, digits) = match whole.strip_prefix('-') {
+    let (integer, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let (sign, digits) = match integer.strip_prefix('-') {
         Some(digits) => ("-", digits),
-        None => ("", whole),
+        None => ("", integer),
     };
     let mut grouped = String::from(sign);
     for (at, digit) in digits.chars().enumerate() {
@@ -319,9 +319,9 @@ mod tests {
         ];
         let mut rows: Vec<Row> = logs
             .iter()
-            .map(|l| Row::of(std::slice::from_ref(l)).unwrap())
+            .map(|l| Row::new(std::slice::from_ref(l)).unwrap())
             .collect();
-        rows.push(Row::of(&logs).unwrap());
+        rows.push(Row::new(&logs).unwrap());
         insta::assert_snapshot!(table(&rows, 3));
         insta::assert_snapshot!(json(&rows[1..2], 3).unwrap());
     }

@@ -1,6 +1,6 @@
 //! The commands that are of the program `prony-systems`, and where that is.
 //!
-//! What is measured is not part of what measures. These commands are this program's by name only: it becomes the other one.
+//! The systems that are measured are not part of the program that measures. These commands are this program's by name only: it becomes the other one.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -22,14 +22,14 @@ pub struct SystemsWords {
     words: Vec<OsString>,
 }
 
-/// What `prony help NAME …` asks of one of their commands.
+/// The command and the words that `prony help NAME …` stands for.
 pub fn helped(args: &[OsString]) -> Option<(&'static str, SystemsWords)> {
     let [_, help, name, rest @ ..] = args else {
         return None;
     };
     let name = NAMES
         .into_iter()
-        .find(|own| help == "help" && name == own)?;
+        .find(|command| help == "help" && name == command)?;
     let words = rest.iter().cloned().chain(["--help".into()]).collect();
     Some((name, SystemsWords { words }))
 }
@@ -49,17 +49,17 @@ pub fn with_words(all: clap::Command, prony: &Path) -> clap::Command {
         return all;
     };
     let theirs = text.command();
-    theirs.get_subcommands().fold(all, |all, own| {
-        all.mut_subcommand(own.get_name(), |_| own.clone())
+    theirs.get_subcommands().fold(all, |all, command| {
+        all.mut_subcommand(command.get_name(), |_| command.clone())
     })
 }
 
 fn words_of(program: &Path) -> Option<CommandText> {
-    let asked = Command::new(program)
+    let output = Command::new(program)
         .arg("__words")
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
         .output()
         .ok()?;
-    serde_json::from_slice(&asked.stdout).ok()
+    serde_json::from_slice(&output.stdout).ok()
 }

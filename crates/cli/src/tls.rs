@@ -1,4 +1,4 @@
-//! What commands that speak TLS have in common: the words for a version.
+//! The words for a version of TLS, which several commands take.
 
 use clap::ValueEnum;
 use prony_record::SpokenTls;

@@ -1,7 +1,7 @@
 //! Values of the command line that several commands take: what an experiment's file may ask for, too.
 
 use prony_base::Nanos;
-use prony_base::typed::duration;
+use prony_base::typed::{duration, rate};
 use prony_lab::experiment::cores as lists;
 use prony_lab::reference;
 use prony_record::Cores;
@@ -62,4 +62,18 @@ fn within(text: &str, what: &str, id: &str) -> Result<Nanos, String> {
             duration::typed(*range.end())
         )),
     }
+}
+
+/// A number of things of which there must be one.
+pub fn positive(text: &str) -> Result<u64, String> {
+    match rate::count(text)? {
+        0 => Err("it must be at least 1".to_owned()),
+        count => Ok(count),
+    }
+}
+
+/// A number of connections.
+pub fn connections(text: &str) -> Result<u32, String> {
+    let count = positive(text)?;
+    u32::try_from(count).map_err(|_| format!("`{text}` is more connections than there can be"))
 }

@@ -6,8 +6,8 @@
 //! ```
 
 mod directory;
+mod outcome;
 mod prose;
-mod seen;
 pub mod words;
 
 use std::fs;
@@ -21,42 +21,48 @@ use prony_record::layout;
 
 use crate::bundle::Fault;
 use crate::{Ending, Streams, bundle};
+use outcome::VerifyOutcome;
 use prose::Sources;
-use seen::Seen;
 use words::VerifyWords;
 
 /// Runs `prony verify`.
 pub fn run(words: &VerifyWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
-    let mut seen = Seen::default();
+    let mut outcome = VerifyOutcome::default();
     let mut sources = Sources::default();
     let mut folder: Option<PathBuf> = None;
     for path in &words.paths {
         if path.is_dir() {
-            let looked = verify_folder(path, &mut seen).and_then(|()| texts_in(path));
-            for text in refused(looked, &mut seen)?.unwrap_or_default() {
-                prose::verify(&text, Some(path), words.fix, &mut sources, &mut seen)?;
+            let looked = verify_folder(path, &mut outcome).and_then(|()| texts_in(path));
+            for text in refused(looked, &mut outcome)?.unwrap_or_default() {
+                prose::verify(&text, Some(path), words.fix, &mut sources, &mut outcome)?;
             }
             folder = Some(path.clone());
         } else if bundle::is_bundle(path) {
-            directory::verify_bundle(path, None, &mut seen)?;
+            directory::verify_bundle(path, None, &mut outcome)?;
         } else if bundle::is_named_so(path) && path.exists() {
             // What a bundle's recipient asks for is never answered by prose that holds nothing to check.
             let not = Fault::Magic;
-            seen.bad.push(format!("{}: {not}", path.display()));
+            outcome.bad.push(format!("{}: {not}", path.display()));
         } else {
-            prose::verify(path, folder.as_deref(), words.fix, &mut sources, &mut seen)?;
+            prose::verify(
+                path,
+                folder.as_deref(),
+                words.fix,
+                &mut sources,
+                &mut outcome,
+            )?;
         }
     }
-    tell(&seen, streams)?;
-    Ok(match (seen.bad.is_empty(), seen.wrong.is_empty()) {
+    tell(&outcome, streams)?;
+    Ok(match (outcome.bad.is_empty(), outcome.wrong.is_empty()) {
         (false, _) => Ending::Usage,
         (true, false) => Ending::Failed,
         (true, true) => Ending::Done,
     })
 }
 
-/// What is refused in a folder does not hold; any other error stays one.
-fn refused<T>(looked: anyhow::Result<T>, seen: &mut Seen) -> anyhow::Result<Option<T>> {
+/// Takes a refusal in a folder for a failed check; any other error stays one.
+fn refused<T>(looked: anyhow::Result<T>, outcome: &mut VerifyOutcome) -> anyhow::Result<Option<T>> {
     let error = match looked {
         Ok(found) => return Ok(Some(found)),
         Err(error) => error,
@@ -64,20 +70,20 @@ fn refused<T>(looked: anyhow::Result<T>, seen: &mut Seen) -> anyhow::Result<Opti
     let Some(StoreError::Elsewhere { .. }) = error.downcast_ref() else {
         return Err(error);
     };
-    seen.wrong.push(error.to_string());
+    outcome.wrong.push(error.to_string());
     Ok(None)
 }
 
-fn verify_folder(path: &Path, seen: &mut Seen) -> anyhow::Result<()> {
+fn verify_folder(path: &Path, outcome: &mut VerifyOutcome) -> anyhow::Result<()> {
     if path.join(layout::PLAN).exists() {
-        return directory::verify_run(path, seen);
+        return directory::verify_run(path, outcome);
     }
     let beside = folder::inside(path, bundle::BESIDE)?;
     if beside.exists() {
-        directory::verify_bundle(&beside, Some(path), seen)?;
+        directory::verify_bundle(&beside, Some(path), outcome)?;
     }
     if path.join(layout::SUMMARY).exists() {
-        return directory::verify_documents(path, seen);
+        return directory::verify_documents(path, outcome);
     }
     if beside.exists() {
         return Ok(());
@@ -99,7 +105,7 @@ fn texts_in(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
         let name = path.file_name().unwrap_or_default();
         let is_rendered = [layout::DOCUMENT, layout::APPENDIX]
             .iter()
-            .any(|own| name == *own);
+            .any(|rendered| name == *rendered);
         path.extension().is_some_and(|ending| ending == "md") && !path.is_dir() && !is_rendered
     });
     for text in &texts {
@@ -110,17 +116,17 @@ fn texts_in(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(texts)
 }
 
-fn tell(seen: &Seen, streams: &mut Streams<'_>) -> anyhow::Result<()> {
-    for line in seen.bad.iter().chain(&seen.wrong) {
+fn tell(outcome: &VerifyOutcome, streams: &mut Streams<'_>) -> anyhow::Result<()> {
+    for line in outcome.bad.iter().chain(&outcome.wrong) {
         writeln!(streams.out, "{}", Untrusted(line))?;
     }
-    for line in seen.mended.iter().chain(&seen.holds) {
+    for line in outcome.mended.iter().chain(&outcome.holds) {
         writeln!(streams.out, "{}", Untrusted(line))?;
     }
-    for note in &seen.notes {
+    for note in &outcome.notes {
         writeln!(streams.err, "prony: {}", Untrusted(note))?;
     }
-    let wrong = seen.wrong.len() + seen.bad.len();
+    let wrong = outcome.wrong.len() + outcome.bad.len();
     if wrong > 0 {
         writeln!(streams.err, "prony: {} failed", counted(wrong, "check"))?;
     }

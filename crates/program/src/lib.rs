@@ -33,6 +33,16 @@ pub enum Ending {
     Interrupted,
 }
 
+impl Ending {
+    /// How a check ends: failed, or done.
+    pub fn failed_if(has_failed: bool) -> Ending {
+        match has_failed {
+            true => Ending::Failed,
+            false => Ending::Done,
+        }
+    }
+}
+
 impl From<Ending> for ExitCode {
     fn from(ending: Ending) -> ExitCode {
         ExitCode::from(match ending {

@@ -6,9 +6,9 @@ use std::io::{self, BufReader, Bytes, Read};
 
 /// Name of the coding in a manifest.
 pub const NAME: &str = "counts";
-/// What stands before the pairs.
+/// The text before the pairs.
 const BEFORE: &str = "\"counts\":[";
-/// What stands between what was before the pairs, the pairs, and what was behind them.
+/// The mark between the text before the pairs, the pairs, and the text behind them.
 const MARK: u8 = 1;
 /// Digits of a number.
 const DIGITS_MAX: usize = 20;
@@ -46,7 +46,7 @@ fn decoded(bytes: &[u8], length: u64) -> Option<Vec<u8>> {
 /// The file that [`coded`] made of what is read, piece by piece. Of what was not made by it some is left out, which a digest tells.
 pub struct CountsDecoder<R> {
     from: Bytes<BufReader<R>>,
-    /// What was decoded and not read yet: from `at` on.
+    /// Decoded bytes that have not been read yet: from `at` on.
     out: Vec<u8>,
     at: usize,
     /// Marks that were passed.

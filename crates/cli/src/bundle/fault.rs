@@ -1,4 +1,4 @@
-//! What is wrong with a bundle that may be anybody's.
+//! Errors in bundles, which may come from anyone.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use thiserror::Error;
 /// Version of the manifest.
 pub const SCHEMA: u32 = 1;
 
-/// What is wrong with a bundle.
+/// An error in a bundle.
 #[derive(Debug, Eq, Error, PartialEq)]
 pub enum Fault {
     /// It does not begin as one does.
@@ -23,7 +23,7 @@ pub enum Fault {
     /// It is larger than what is read.
     #[error("it is too large: {what}, and at most {max} are read")]
     TooLarge {
-        /// What is too many.
+        /// The number that is too large.
         what: String,
         /// The limit.
         max: u64,
@@ -61,8 +61,8 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// What an error of a stream stands for, if it is of the bundle: what else cannot be read or written is the machine's.
-    pub fn of(error: io::Error) -> anyhow::Error {
+    /// The error that an error of a stream stands for: one in the bundle, or else one of the machine.
+    pub fn from_error(error: io::Error) -> anyhow::Error {
         match error.downcast::<Fault>() {
             Ok(fault) => fault.into(),
             // The archive's reader has words of its own for what is no archive.

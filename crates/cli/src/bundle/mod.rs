@@ -15,9 +15,9 @@ mod sources;
 mod stream;
 pub mod words;
 
-use std::fs::{self, OpenOptions, Permissions};
+use std::fs::{self, Permissions};
 use std::io::{self, Read as _};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -28,6 +28,9 @@ use prony_record::{Environment, layout};
 use tempfile::TempDir;
 
 use crate::cause::CannotWrite;
+use crate::files::create;
+use crate::paths::file_name;
+use crate::report::version_and_commit;
 use crate::{Ending, Streams};
 use pack::{File, FileContent, Limits, Listed, Manifest, RUN};
 use stream::MAGIC;
@@ -35,7 +38,7 @@ use stream::MAGIC;
 pub use fault::Fault;
 use words::BundleWords;
 
-/// What is read of anybody's.
+/// The limits of a bundle that is read.
 const LIMITS: Limits = Limits {
     packed_bytes_max: 64 << 20,
     bytes_max: 512 << 20,
@@ -49,7 +52,7 @@ pub fn run(words: &BundleWords, streams: &mut Streams<'_>) -> anyhow::Result<End
     let stored = store::read(&words.dir)?;
     unchanged(&words.dir)?;
     let mut files = records(&words.dir)?;
-    let mut packed = sources::of(words, &stored.plan, &stored.environment)?;
+    let mut packed = sources::collect(words, &stored.plan, &stored.environment)?;
     files.append(&mut packed.files);
     let manifest = Manifest {
         title: stored.plan.title.clone(),
@@ -99,25 +102,14 @@ pub fn run(words: &BundleWords, streams: &mut Streams<'_>) -> anyhow::Result<End
 
 /// How a bundle is named in other people's texts: title, date, program, digest.
 fn citation(title: &str, environment: &Environment, digest: &str) -> String {
-    let commit = match environment.prony_commit.as_str() {
-        "" => String::new(),
-        commit => format!(" ({commit})"),
-    };
-    format!(
-        "\"{title}\", a run of {}, measured with Prony {}{commit}, bundle sha256:{digest}",
-        prony_report::reproduced::day(environment.started_unix_ms),
-        environment.prony_version
-    )
+    let day = prony_report::reproduced::day(environment.started_unix_ms);
+    let version = version_and_commit(&environment.prony_version, &environment.prony_commit);
+    format!("\"{title}\", a run of {day}, measured with Prony {version}, bundle sha256:{digest}")
 }
 
 fn default_name(dir: &Path) -> anyhow::Result<PathBuf> {
-    let whole = fs::canonicalize(dir).with_context(|| dir.display().to_string())?;
-    let name = whole
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
-    Ok(PathBuf::from(format!("{name}.prony")))
+    let dir = fs::canonicalize(dir).with_context(|| dir.display().to_string())?;
+    Ok(PathBuf::from(format!("{}.prony", file_name(&dir))))
 }
 
 /// Records that were changed after the run are not handed on.
@@ -224,7 +216,7 @@ pub struct Unpacked {
     _folder: TempDir,
     /// The part: a run directory, or the sources.
     pub dir: PathBuf,
-    /// What the bundle says of itself.
+    /// The manifest of the bundle.
     pub manifest: Manifest,
     /// The digest of its file.
     pub digest: String,
@@ -270,17 +262,4 @@ fn unpacked(path: &Path, part: &str, folder: TempDir) -> anyhow::Result<Unpacked
         manifest,
         digest,
     })
-}
-
-/// A new file: nothing that lies there can lead elsewhere.
-fn create(path: &Path, is_executable: bool) -> anyhow::Result<fs::File> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).with_context(CannotWrite::at(folder))?;
-    }
-    let mut new = OpenOptions::new();
-    new.write(true).create_new(true);
-    let file = new
-        .mode(if is_executable { 0o755 } else { 0o644 })
-        .open(path);
-    file.with_context(CannotWrite::at(path))
 }

@@ -33,7 +33,7 @@ pub const RUN: &str = "run";
 pub const SOURCE: &str = "source";
 /// Name of the first entry.
 const MANIFEST: &str = "manifest.json";
-/// What the names of all others begin with.
+/// The prefix of the names of all others.
 const BLOBS: &str = "blobs/";
 /// Bytes of the manifest.
 const MANIFEST_BYTES_MAX: u64 = 32 << 20;
@@ -59,7 +59,7 @@ pub const ALONE: [&str; 7] = [
     layout::DOCUMENTS_SUMS,
 ];
 
-/// What a bundle may be, at the most.
+/// The limits of a bundle.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Bytes of the file.
@@ -70,7 +70,7 @@ pub struct Limits {
     pub files_max: usize,
 }
 
-/// What a bundle says of itself.
+/// The description of a bundle, its first entry.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// Schema version ([`SCHEMA`]).
@@ -201,15 +201,15 @@ pub fn read<'a>(
     mut place: impl FnMut(&[&Listed]) -> anyhow::Result<Box<dyn Write + 'a>>,
 ) -> anyhow::Result<(Manifest, String)> {
     let packed = packed.take(limits.packed_bytes_max);
-    let mut unpacker = Unpacker::new(packed, limits.bytes_max).map_err(Fault::of)?;
+    let mut unpacker = Unpacker::new(packed, limits.bytes_max).map_err(Fault::from_error)?;
     let mut archive = Archive::new(&mut unpacker);
     // Raw: a long name or a link that an extended header brings is an entry of its own, and refused.
-    let mut entries = archive.entries().map_err(Fault::of)?.raw(true);
+    let mut entries = archive.entries().map_err(Fault::from_error)?.raw(true);
     let mut next = || -> anyhow::Result<_> {
         let Some(entry) = entries.next() else {
             return Ok(None);
         };
-        let entry = entry.map_err(Fault::of)?;
+        let entry = entry.map_err(Fault::from_error)?;
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         match entry.header().entry_type() {
             EntryType::Regular => Ok(Some((name, entry))),
@@ -236,7 +236,7 @@ pub fn read<'a>(
     if let Some(missing) = wanted.into_values().flatten().next() {
         return Err(Fault::Missing(missing.path.as_str().into()).into());
     }
-    let digest = unpacker.finish().map_err(Fault::of)?;
+    let digest = unpacker.finish().map_err(Fault::from_error)?;
     Ok((manifest, hexadecimal(digest)))
 }
 
@@ -284,11 +284,11 @@ fn unpack(
 }
 
 /// All of a small entry.
-fn whole(entry: &mut Entry<'_, impl Read>) -> anyhow::Result<Vec<u8>> {
+fn read_entry(entry: &mut Entry<'_, impl Read>) -> anyhow::Result<Vec<u8>> {
     let size = entry.size();
     let mut bytes = Vec::new();
     // A length that is only declared allocates nothing.
-    entry.read_to_end(&mut bytes).map_err(Fault::of)?;
+    entry.read_to_end(&mut bytes).map_err(Fault::from_error)?;
     match bytes.len() as u64 == size {
         true => Ok(bytes),
         false => Err(Fault::CutOff.into()),
@@ -304,7 +304,7 @@ fn copy(from: &mut impl Read, to: &mut dyn Write) -> anyhow::Result<(String, u64
             Ok(0) => return Ok((hexadecimal(digest), bytes)),
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(Fault::of(error)),
+            Err(error) => return Err(Fault::from_error(error)),
         };
         digest.update(&piece[..count]);
         to.write_all(&piece[..count])?;
@@ -342,7 +342,7 @@ fn parsed(mut entry: Entry<'_, impl Read>, limits: &Limits) -> anyhow::Result<Ma
         let what = format!("{} bytes in its manifest", entry.size());
         return too_large(what, MANIFEST_BYTES_MAX);
     }
-    let bytes = whole(&mut entry)?;
+    let bytes = read_entry(&mut entry)?;
     let version: Version = serde_json::from_slice(&bytes).map_err(wrong)?;
     if version.schema != u64::from(SCHEMA) {
         return Err(Fault::Schema(version.schema).into());

@@ -250,7 +250,7 @@ fn paths_of_hundreds_of_folders_filled_the_disk() {
 #[test]
 fn the_name_of_an_entry_began_a_line_of_the_programs() {
     let error = std::io::Error::other("in `x\nprony: every content matches its digest`");
-    let text = format!("{:#}", Fault::of(error));
+    let text = format!("{:#}", Fault::from_error(error));
     assert!(!text.contains('\n'), "{text}");
 }
 

@@ -21,7 +21,9 @@ use prony_report::reproduced::{CameTo, reproduced};
 use super::pack::{Manifest, RUN, SOURCE};
 use super::words::ReproduceWords;
 use crate::cause::CannotWrite;
+use crate::diagnoses;
 use crate::home::Home;
+use crate::paths::file_name;
 use crate::run as experiment_run;
 use crate::run::words::RunWords;
 use crate::words::{Command, Words};
@@ -56,11 +58,7 @@ pub fn run(words: &ReproduceWords, streams: &mut Streams<'_>) -> anyhow::Result<
     let out = match &words.out {
         Some(out) => out.clone(),
         None => {
-            let name = words
-                .bundle
-                .file_stem()
-                .unwrap_or_default()
-                .to_string_lossy();
+            let name = file_name(&words.bundle.with_extension(""));
             experiment_run::next_free(Path::new("runs"), &format!("reproduced-{name}"))?
         }
     };
@@ -78,18 +76,11 @@ pub fn run(words: &ReproduceWords, streams: &mut Streams<'_>) -> anyhow::Result<
     )?;
     let run_words = run_words(words, manifest, &original.plan, &source, &out)?;
     // What is asked for is what became of the claims; the documents lie in the run directory.
-    let mut unused = std::io::sink();
-    let ending = experiment_run::run(
-        &run_words,
-        &mut Streams {
-            out: &mut unused,
-            err: &mut *streams.err,
-        },
-    )?;
+    let ending = experiment_run::run_quietly(&run_words, streams)?;
     tell(words, &original, &out, ending, streams)
 }
 
-/// What became of the claims, once the run in `out` has ended so.
+/// Reports on the claims, once the run in `out` has ended as `ending`.
 fn tell(
     words: &ReproduceWords,
     original: &prony_report::Run,
@@ -131,18 +122,13 @@ fn read(manifest: &Manifest, source: &Path) -> anyhow::Result<(Experiment, Vec<S
     let path = experiment(manifest, source)?;
     let read = Experiment::load(&path).map_err(|wrong| vec![wrong]);
     let read = read.and_then(|mut experiment| experiment.read_sources(false).map(|()| experiment));
-    let experiment = read.map_err(|wrong| {
-        let wrong: Vec<String> = wrong.iter().map(|wrong| wrong.render(false)).collect();
-        anyhow::anyhow!("{}", wrong.join("\n"))
-    })?;
-    let subjects = subject::load_all(&experiment, &source.join("subjects")).map_err(|wrong| {
-        let wrong: Vec<String> = wrong.iter().map(|wrong| wrong.render(false)).collect();
-        anyhow::anyhow!("{}", wrong.join("\n"))
-    })?;
-    let whole = fs::canonicalize(source)?;
+    let experiment = read.map_err(diagnoses::error)?;
+    let subjects = subject::load_all(&experiment, &source.join("subjects"));
+    let subjects = subjects.map_err(diagnoses::error)?;
+    let canonical = fs::canonicalize(source)?;
     for subject in &subjects {
         let folder = subject.folder().map(fs::canonicalize).transpose()?;
-        if folder.is_some_and(|folder| !folder.starts_with(&whole)) {
+        if folder.is_some_and(|folder| !folder.starts_with(&canonical)) {
             bail!(
                 "the bundle's subject `{}` lies outside of the bundle, by a path that leads there",
                 subject.id
@@ -155,8 +141,8 @@ fn read(manifest: &Manifest, source: &Path) -> anyhow::Result<(Experiment, Vec<S
 fn experiment(manifest: &Manifest, source: &Path) -> anyhow::Result<PathBuf> {
     let path: &str = &manifest.experiment;
     // Of the bundle's own files, whose paths were checked.
-    let mut own = manifest.files.iter().filter(|file| file.path == path);
-    let name = own
+    let mut listed = manifest.files.iter().filter(|file| file.path == path);
+    let name = listed
         .next()
         .and_then(|_| path.strip_prefix(SOURCE)?.strip_prefix('/'));
     let name = name.context("the bundle's experiment does not lie among its sources")?;
@@ -187,23 +173,14 @@ fn refused(
 /// The commands of a subject, each with what it is for.
 fn commands(subject: &Subject) -> Vec<(&'static str, String)> {
     let joined = |argv: &[String]| argv.join(" ");
+    let build = subject.build.as_ref().map(|build| build.cmd.clone());
+    let program = subject.program.as_ref();
+    let program = program.map(|program| joined(&program.cmd));
     let mut all = vec![
-        (
-            "build",
-            subject
-                .build
-                .as_ref()
-                .map_or_else(String::new, |build| build.cmd.clone()),
-        ),
+        ("build", build.unwrap_or_default()),
         ("version", subject.version.clone()),
         ("start", joined(&subject.start)),
-        (
-            "program",
-            subject
-                .program
-                .as_ref()
-                .map_or_else(String::new, |program| joined(&program.cmd)),
-        ),
+        ("program", program.unwrap_or_default()),
     ];
     if let Some(client) = &subject.client {
         all.extend([
@@ -240,14 +217,14 @@ fn run_words(
             plan.command
         );
     };
-    if let Some(asked) = was.revision.first() {
+    if let Some(revised) = was.revision.first() {
         bail!(
             "the run took {}, and a bundle has no repository with other revisions: run it where the repository is, with {}",
-            Untrusted(asked.to_string()),
+            Untrusted(revised.to_string()),
             Untrusted(plan.command.join(" "))
         );
     }
-    let own = Home::find(&mut std::io::sink())?;
+    let home = Home::find(&mut std::io::sink())?;
     let quick = was.quick || words.quick;
     Ok(RunWords {
         experiment: experiment(manifest, source)?,
@@ -263,9 +240,9 @@ fn run_words(
         home: Some(Home::at(
             source.join("subjects"),
             out.join(CACHE),
-            own.prony,
+            home.prony,
         )),
-        ..RunWords::of(PathBuf::new())
+        ..RunWords::new(PathBuf::new())
     })
 }
 

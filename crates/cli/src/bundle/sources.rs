@@ -1,9 +1,9 @@
-//! What a bundle has beside records: the experiment's file, and the files of its subjects.
+//! The sources in a bundle: the experiment's file, and the files of its subjects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use prony_lab::build::source;
@@ -14,7 +14,9 @@ use prony_record::{Environment, Plan, Source};
 
 use super::pack::{File, FileContent, SOURCE};
 use super::words::BundleWords;
+use crate::diagnoses;
 use crate::home::Home;
+use crate::paths::plain;
 use crate::run::code::{self, git};
 
 /// Files that all subjects together may have.
@@ -24,7 +26,7 @@ const REVISIONS_MAX: &str = "200";
 /// Folders that hold what others made.
 const SKIPPED: [&str; 4] = ["target", "node_modules", ".git", "__pycache__"];
 
-/// What was found.
+/// The sources that were found.
 #[derive(Default)]
 pub struct Sources {
     /// Experiment and sources.
@@ -33,12 +35,16 @@ pub struct Sources {
     pub experiment: String,
     /// Whether the sources are those that were measured.
     pub state: String,
-    /// What a user is to know.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
 /// Experiment and sources of a run.
-pub fn of(words: &BundleWords, plan: &Plan, environment: &Environment) -> anyhow::Result<Sources> {
+pub fn collect(
+    words: &BundleWords,
+    plan: &Plan,
+    environment: &Environment,
+) -> anyhow::Result<Sources> {
     let home = Home::find(&mut std::io::sink())?;
     let root = home.subjects.parent().unwrap_or(&home.subjects).to_owned();
     let root = fs::canonicalize(&root).unwrap_or(root);
@@ -60,7 +66,7 @@ pub fn of(words: &BundleWords, plan: &Plan, environment: &Environment) -> anyhow
         folder: &folder,
     };
     found.experiment = places
-        .of(&path)
+        .place(&path)
         .context("the experiment's file has no name")?;
     found.files.push(File {
         path: found.experiment.clone(),
@@ -79,18 +85,15 @@ pub fn of(words: &BundleWords, plan: &Plan, environment: &Environment) -> anyhow
         return Ok(found);
     }
     let origin = Origin::new(path.display().to_string(), &folder);
-    let experiment = Experiment::parse(&text, &origin)
-        .map_err(|wrong| anyhow::anyhow!("{}", wrong.render(false)))?;
+    let experiment = Experiment::parse(&text, &origin);
+    let experiment = experiment.map_err(|wrong| diagnoses::error(vec![wrong]))?;
     let subjects = subject::load_all(&experiment, &home.subjects).map_err(|wrong| {
-        let wrong: Vec<String> = wrong.iter().map(|wrong| wrong.render(false)).collect();
-        anyhow::anyhow!(
-            "its subjects cannot be packed (--records leaves them out):\n{}",
-            wrong.join("\n")
-        )
+        let wrong = diagnoses::error(wrong);
+        anyhow::anyhow!("its subjects cannot be packed (--records leaves them out):\n{wrong}")
     })?;
     let mut files = of_subjects(&subjects, &originals(&subjects, plan), &places)?;
     for path in of_requests(plan, &folder) {
-        let place = places.of(&path).with_context(|| {
+        let place = places.place(&path).with_context(|| {
             format!(
                 "{} does not lie beside the experiment, so that it cannot be packed; --records leaves sources out",
                 path.display()
@@ -104,7 +107,7 @@ pub fn of(words: &BundleWords, plan: &Plan, environment: &Environment) -> anyhow
     Ok(found)
 }
 
-/// What says that a subject was taken at a revision that its files do not name: of the repository around it, or by `--revision`.
+/// A note where a subject was taken at a revision that its files do not name: of the repository around it, or by `--revision`.
 fn revised(plan: &Plan) -> Option<String> {
     let around = plan::processes(plan).find_map(|subject| {
         let mut states = subject.repositories.iter();
@@ -144,7 +147,7 @@ fn of_subjects(
             if originals.iter().any(|folder| path.starts_with(folder)) {
                 continue;
             }
-            let Some(place) = places.of(&path) else {
+            let Some(place) = places.place(&path) else {
                 bail!(
                     "{}: {} lies neither below {} nor beside the experiment, so that it cannot be packed; --records leaves sources out",
                     subject.id,
@@ -198,7 +201,7 @@ struct Places<'a> {
 
 impl Places<'_> {
     /// The place of a file: as it lies in Prony's folder, or beside the experiment.
-    fn of(&self, path: &Path) -> Option<String> {
+    fn place(&self, path: &Path) -> Option<String> {
         let under = |root: &Path, name: &str| {
             let rest = path.strip_prefix(root).ok()?.to_str()?;
             (!rest.is_empty()).then(|| format!("{name}/{rest}"))
@@ -231,17 +234,17 @@ fn experiment(
     }
     let places = [PathBuf::from(&plan.experiment), root.join(&plan.experiment)];
     for path in &places {
-        if let (Ok(whole), Ok(bytes)) = (fs::canonicalize(path), fs::read(path))
+        if let (Ok(canonical), Ok(bytes)) = (fs::canonicalize(path), fs::read(path))
             && is_it(&bytes)
         {
-            return Ok(Some((whole, String::from_utf8(bytes)?)));
+            return Ok(Some((canonical, String::from_utf8(bytes)?)));
         }
     }
     for path in &places {
-        if let Ok(whole) = fs::canonicalize(path)
-            && let Some(bytes) = revision(&whole, is_it)
+        if let Ok(canonical) = fs::canonicalize(path)
+            && let Some(bytes) = revision(&canonical, is_it)
         {
-            return Ok(Some((whole, String::from_utf8(bytes)?)));
+            return Ok(Some((canonical, String::from_utf8(bytes)?)));
         }
     }
     Ok(None)
@@ -290,21 +293,6 @@ fn files_of(subject: &Subject) -> anyhow::Result<BTreeSet<PathBuf>> {
         Source::Url { .. } | Source::Unknown => {}
     }
     Ok(files)
-}
-
-/// A path without `..`, by its words alone.
-fn plain(path: &Path) -> PathBuf {
-    let mut out = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => {
-                out.pop();
-            }
-            Component::CurDir => {}
-            other => out.push(other),
-        }
-    }
-    out
 }
 
 /// The files below `place`: of a git repository those that it does not ignore. Links are not followed.

@@ -7,7 +7,7 @@ use zstd_safe::{CCtx, CParameter, DCtx, DParameter, InBuffer, OutBuffer};
 
 use super::fault::Fault;
 
-/// What the first four bytes of a bundle are: those of zstd.
+/// The first four bytes of a bundle: those of zstd.
 pub const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// Level of compression: records are packed once and kept for years.
 const LEVEL: i32 = 19;
@@ -78,7 +78,7 @@ impl<W: Write> Write for Packer<W> {
 pub struct Unpacker<R> {
     context: DCtx<'static>,
     from: R,
-    /// What was read and not unpacked: from `at` to `end`.
+    /// Bytes that were read and not unpacked: from `at` to `end`.
     read: Vec<u8>,
     at: usize,
     end: usize,

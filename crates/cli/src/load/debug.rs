@@ -39,7 +39,7 @@ fn fields(request: &PreparedRequest, spec: &LoadSpec, mark: &str) -> String {
     }
     let body = head_and_body(&request.bytes).1;
     let _ = writeln!(text, "{mark}");
-    text + &shown(body, body.len() as u64)
+    text + &body_text(body, body.len() as u64)
 }
 
 /// Sends `count` requests of `spec` one by one, and shows them.
@@ -87,10 +87,10 @@ pub fn exchanges(
         }
     }
     writeln!(streams.out, "{}", summed_up(&outcome))?;
-    Ok(ending::of(&outcome, allows_failures))
+    Ok(ending::ending(&outcome, allows_failures))
 }
 
-/// What came of all requests.
+/// A summary of all requests.
 fn summed_up(outcome: &LoadResult) -> String {
     let counts = &outcome.report.counts;
     let mut text = format!("== {} completed", counts.completed + counts.drained);
@@ -127,7 +127,7 @@ fn exchange(
         for line in String::from_utf8_lossy(head).lines() {
             let _ = writeln!(text, "> {line}");
         }
-        text.push_str(&shown(body, body.len() as u64));
+        text.push_str(&body_text(body, body.len() as u64));
     }
     if answer.status == 0 {
         return text + "== no whole answer\n";
@@ -141,7 +141,7 @@ fn exchange(
         let _ = writeln!(text, "< {}: {}", harmless(name), harmless(value));
     }
     let _ = writeln!(text, "< ");
-    text.push_str(&shown(&answer.body, answer.body_bytes));
+    text.push_str(&body_text(&answer.body, answer.body_bytes));
     // Of a longer body only the beginning is here.
     let is_whole = answer.body_bytes == answer.body.len() as u64;
     let body = request.expect.as_ref().filter(|_| is_whole);
@@ -156,7 +156,7 @@ fn exchange(
 }
 
 /// The beginning of a body, of which there are so many bytes; nothing of an empty one.
-fn shown(body: &[u8], bytes: u64) -> String {
+fn body_text(body: &[u8], bytes: u64) -> String {
     let start = &body[..body.len().min(SHOWN_MAX)];
     let mut text = harmless(&String::from_utf8_lossy(start));
     if !text.is_empty() && !text.ends_with('\n') {
@@ -168,7 +168,7 @@ fn shown(body: &[u8], bytes: u64) -> String {
     text
 }
 
-/// What a server sends must not steer the terminal.
+/// The text without control characters, by which a server could control the terminal.
 fn harmless(text: &str) -> String {
     let of = |c: char| match c.is_control() && !"\n\r\t".contains(c) {
         true => '�',

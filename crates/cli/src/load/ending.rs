@@ -8,7 +8,7 @@ use crate::Ending;
 /// How a run ends. Invalid: nothing was answered, not all requests that were asked for were sent, or the
 /// server or the generator did not keep up with the rate. Failed: answers came, and some requests have no right one, unless
 /// that is allowed.
-pub fn of(outcome: &LoadResult, allow_failures: bool) -> Ending {
+pub fn ending(outcome: &LoadResult, allow_failures: bool) -> Ending {
     let report = &outcome.report;
     let short = report
         .arrivals
@@ -77,13 +77,13 @@ mod tests {
         };
         change(&mut outcome);
         assert!(matches!(
-            (of(&outcome, false), of(&outcome, true)),
+            (ending(&outcome, false), ending(&outcome, true)),
             (Ending::Failed, Ending::Done)
                 | (Ending::Done, Ending::Done)
                 | (Ending::Invalid, Ending::Invalid)
                 | (Ending::Interrupted, Ending::Interrupted)
         ));
-        of(&outcome, false)
+        ending(&outcome, false)
     }
 
     #[test]

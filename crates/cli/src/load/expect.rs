@@ -1,4 +1,4 @@
-//! What `prony load` expects of an answer, and the answers that were not so, kept for looking.
+//! The checks of answers by `prony load`, and the failed answers that it writes to files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -160,11 +160,11 @@ pub fn write(folder: &Path, answers: &[FailedAnswer]) -> anyhow::Result<()> {
             body_bytes,
             body,
         } = answer;
-        let kept = match body.len() as u64 == *body_bytes {
+        let cut = match body.len() as u64 == *body_bytes {
             true => String::new(),
             false => format!(", the first {} here", body.len()),
         };
-        let head = format!("failed: {check}\nstatus: {status}\nbody: {body_bytes} bytes{kept}\n\n");
+        let head = format!("failed: {check}\nstatus: {status}\nbody: {body_bytes} bytes{cut}\n\n");
         let file = folder.join(format!("{number}.txt"));
         let text = [head.as_bytes(), body].concat();
         fs::write(&file, text).with_context(CannotWrite::at(&file))?;

@@ -6,9 +6,9 @@ use std::path::Path;
 use indicatif::{ProgressBar, ProgressStyle};
 use prony_base::{Nanos, counted};
 use prony_load::{LoadSpec, Objective, find_max};
-use prony_record::{HighestRate, NEVER, Pace, RateSearch, RateStep, SpreadKind, StepOutcome};
+use prony_record::{NEVER, Pace, RateSearch, RateStep, SpreadKind, StepOutcome};
 
-use super::summary::shown;
+use super::summary::format_latency;
 use crate::signals::interruption;
 use crate::{Ending, Streams};
 
@@ -37,7 +37,7 @@ pub fn run(
             "{:.0} requests/s: {} {}, {}; about {} to go",
             step.rate_per_s,
             objective.figure(),
-            shown(step.objective_ns),
+            format_latency(step.objective_ns),
             step.outcome.word(),
             counted(left, "step"),
         ));
@@ -81,7 +81,7 @@ fn heading(spec: &LoadSpec, objective: &Objective) -> String {
     )
 }
 
-/// What is printed at the end.
+/// The text at the end.
 fn text(search: &RateSearch, objective: &Objective) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
@@ -95,7 +95,7 @@ struct Line {
     rate_per_s: f64,
     p50_ns: u64,
     figure_ns: u64,
-    kept: usize,
+    steps_kept: usize,
     steps: usize,
     by_generator: bool,
 }
@@ -109,7 +109,7 @@ fn lines(steps: &[RateStep]) -> Vec<Line> {
     while let Some(first) = rest.first() {
         let count = rest.iter().take_while(|next| near(first, next)).count();
         let (alike, others) = rest.split_at(count);
-        lines.push(Line::of(alike));
+        lines.push(Line::new(alike));
         rest = others;
     }
     lines
@@ -117,7 +117,7 @@ fn lines(steps: &[RateStep]) -> Vec<Line> {
 
 impl Line {
     /// INVARIANT of the caller: there is a step.
-    fn of(steps: &[&RateStep]) -> Line {
+    fn new(steps: &[&RateStep]) -> Line {
         let middle = |of: fn(&RateStep) -> u64| {
             let mut values: Vec<u64> = steps.iter().map(|step| of(step)).collect();
             values.sort_unstable();
@@ -127,7 +127,7 @@ impl Line {
             rate_per_s: steps[steps.len() / 2].rate_per_s,
             p50_ns: middle(|step| step.p50_ns),
             figure_ns: middle(|step| step.objective_ns),
-            kept: steps
+            steps_kept: steps
                 .iter()
                 .filter(|step| step.outcome == StepOutcome::Kept)
                 .count(),
@@ -165,16 +165,16 @@ fn curve(text: &mut String, search: &RateSearch, objective: &Objective) -> std::
             )?;
         }
         before = line.rate_per_s;
-        let kept = format!("{} of {}", line.kept, line.steps);
+        let share = format!("{} of {}", line.steps_kept, line.steps);
         let by_generator = match line.by_generator {
             true => " (the generator was the limit)",
             false => "",
         };
         let row = format!(
-            "  {:>11.0}  {:>8}  {:>8}  {kept:<7}  {}{by_generator}",
+            "  {:>11.0}  {:>8}  {:>8}  {share:<7}  {}{by_generator}",
             line.rate_per_s,
-            shown(line.p50_ns),
-            shown(line.figure_ns),
+            format_latency(line.p50_ns),
+            format_latency(line.figure_ns),
             bar(line.figure_ns),
         );
         writeln!(text, "{}", row.trim_end())?;
@@ -213,39 +213,28 @@ fn outcome(text: &mut String, search: &RateSearch, objective: &Objective) -> std
         "Closed loop: {:.0} requests/s",
         search.closed_loop_per_s
     )?;
-    match search.highest {
-        Some(HighestRate {
-            rate_per_s,
-            low,
-            at_least: true,
-            ..
-        }) => writeln!(
+    let Some(highest) = search.highest else {
+        return match search.interrupted {
+            true => writeln!(text, "Interrupted: the highest rate is not known."),
+            false => nowhere(text, search, objective),
+        };
+    };
+    let (rate, low, high) = (highest.rate_per_s, highest.low, highest.high);
+    write!(text, "Highest rate with {objective}: ")?;
+    match highest.spread {
+        _ if highest.at_least => writeln!(
             text,
-            "Highest rate with {objective}: at least {low:.0} requests/s, where the generator was the limit (median of {rounds}: \
-             {rate_per_s:.0}); more threads (-t) may help"
+            "at least {low:.0} requests/s, where the generator was the limit (median of {rounds}: {rate:.0}); more threads (-t) may help"
         ),
-        Some(HighestRate {
-            rate_per_s,
-            low,
-            high,
-            spread: SpreadKind::Interval,
-            ..
-        }) => writeln!(
+        SpreadKind::Interval => writeln!(
             text,
-            "Highest rate with {objective}: {rate_per_s:.0} requests/s (95 % interval {low:.0} to {high:.0}, {rounds})"
+            "{rate:.0} requests/s (95 % interval {low:.0} to {high:.0}, {rounds})"
         ),
-        Some(HighestRate {
-            rate_per_s,
-            low,
-            high,
-            ..
-        }) => writeln!(
+        SpreadKind::Range => writeln!(
             text,
-            "Highest rate with {objective}: {rate_per_s:.0} requests/s, but the rounds form two groups between \
-             {low:.0} and {high:.0}: the machine or the server did not stay the same"
+            "{rate:.0} requests/s, but the rounds form two groups between {low:.0} and {high:.0}: the machine or the server did not \
+             stay the same"
         ),
-        None if search.interrupted => writeln!(text, "Interrupted: the highest rate is not known."),
-        None => nowhere(text, search, objective),
     }
 }
 
@@ -276,6 +265,8 @@ fn is_by_generator(search: &RateSearch) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use prony_record::HighestRate;
+
     use super::*;
 
     fn step(rate_per_s: f64, p99_ns: u64, outcome: StepOutcome) -> RateStep {

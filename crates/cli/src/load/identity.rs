@@ -1,4 +1,4 @@
-//! Who `prony load` says it is, and forms that it sends.
+//! Credentials and forms that `prony load` sends.
 
 use anyhow::bail;
 use clap::Args;

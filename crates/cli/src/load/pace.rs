@@ -1,14 +1,63 @@
-//! From the words on when requests start to a [`Pace`].
+//! When requests start: the words for it, and the [`Pace`] that they mean.
 
 use anyhow::bail;
+use clap::{Args, ValueEnum};
+use prony_base::Nanos;
+use prony_base::typed::{duration, rate};
+use prony_load::Objective;
 use prony_record::{LatencyOrigin, Pace, StagePoint, Timestamps};
 
-use super::words::{ArrivalWord, LoadWords, OriginWord, TimestampsWord};
+use super::words::{LoadWords, OriginWord, TimestampsWord};
+
+/// Words on when requests start.
+#[derive(Debug, Args)]
+pub struct PaceWords {
+    /// Open loop: start this many requests a second, over all connections: 1000, 0.5, 2.5k
+    #[arg(short = 'R', long, value_name = "N", value_parser = rate::parse)]
+    pub rate: Option<f64>,
+    /// How --rate or --stages spaces requests: evenly, or as independent users would [default: constant]
+    #[arg(long, value_name = "HOW")]
+    pub arrival: Option<ArrivalWord>,
+    /// Open loop with a rate that goes in straight lines from point to point: 0:100,30s:1000,60s:1000; times
+    /// count from the start, warm-up included
+    #[arg(long, value_name = "TIME:RATE,…", value_parser = stages)]
+    pub stages: Option<Stages>,
+    /// Look for the highest rate that keeps this: p99<10ms, p99.9<50ms, mean<2ms, max<1s. Steps of -d (default 2s) in
+    /// an open loop, each begun drained, in six rounds: their median with its interval
+    #[arg(long, value_name = "OBJECTIVE", value_parser = objective, conflicts_with_all = ["rate", "stages", "think", "requests", "warmup",
+        "latency_from", "latency", "seconds", "trace", "allow_failures"])]
+    pub find_max: Option<Objective>,
+    /// Closed loop: wait this long between an answer and the connection's next request
+    #[arg(long, value_name = "T", value_parser = duration::parse_positive)]
+    pub think: Option<Nanos>,
+}
+
+/// How arrivals of a rate are spaced.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum ArrivalWord {
+    /// Evenly
+    Constant,
+    /// By a Poisson process: gaps are random and independent
+    Poisson,
+}
+
+/// Points of time and rate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stages(pub Vec<(Nanos, f64)>);
+
+fn stages(text: &str) -> Result<Stages, String> {
+    rate::stages(text).map(Stages)
+}
+
+fn objective(text: &str) -> Result<Objective, String> {
+    text.parse()
+}
 
 /// When requests are to start; an error where the words contradict each other.
 pub fn pace(words: &LoadWords) -> anyhow::Result<Pace> {
-    let poisson = words.arrival == Some(ArrivalWord::Poisson);
-    let pace = match (words.rate, &words.stages) {
+    let given = &words.pace;
+    let poisson = given.arrival == Some(ArrivalWord::Poisson);
+    let pace = match (given.rate, &given.stages) {
         (Some(_), Some(_)) => bail!(
             "--rate is one rate and --stages are several: give one of them (0:1000 as --stages is a rate of 1000)"
         ),
@@ -26,21 +75,21 @@ pub fn pace(words: &LoadWords) -> anyhow::Result<Pace> {
             poisson,
         },
         // The search puts its own rates in place of this one.
-        (None, None) if words.find_max.is_some() => match poisson {
+        (None, None) if given.find_max.is_some() => match poisson {
             true => Pace::Poisson { rate_per_s: 1.0 },
             false => Pace::Constant { rate_per_s: 1.0 },
         },
         (None, None) => Pace::Closed {
-            think_ns: words.think.unwrap_or_default().0,
+            think_ns: given.think.unwrap_or_default().0,
         },
     };
-    if pace.is_open() && words.think.is_some() {
+    if pace.is_open() && given.think.is_some() {
         bail!(
             "--think is for a closed loop, in which requests follow answers: with --rate or --stages they start by a \
              schedule; leave one of the two out"
         );
     }
-    if !pace.is_open() && words.arrival.is_some() {
+    if !pace.is_open() && given.arrival.is_some() {
         bail!("--arrival says how a rate is spaced: add --rate, --stages or --find-max");
     }
     if !pace.is_open() && words.queue.is_some() {
@@ -56,7 +105,7 @@ pub fn pace(words: &LoadWords) -> anyhow::Result<Pace> {
     Ok(pace)
 }
 
-/// What latency is to count from.
+/// The moment from which latency counts.
 pub fn latency_from(words: &LoadWords, pace: &Pace) -> LatencyOrigin {
     match words.latency_from {
         Some(OriginWord::Intended) => LatencyOrigin::Intended,
@@ -66,7 +115,7 @@ pub fn latency_from(words: &LoadWords, pace: &Pace) -> LatencyOrigin {
     }
 }
 
-/// Who is to say when bytes arrived.
+/// The source of arrival times.
 pub fn timestamps(words: &LoadWords) -> Timestamps {
     match words.timestamps {
         TimestampsWord::User => Timestamps::User,

@@ -1,4 +1,4 @@
-//! What is required of a load, and on what it ends before its time.
+//! Requirements of a load, and conditions that end it early.
 
 use std::fmt::Write as _;
 

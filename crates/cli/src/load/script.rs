@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
+use prony_base::Nanos;
 use prony_base::typed::{duration, size};
-use prony_base::{Instant, Nanos};
 use prony_load::form::head_and_body;
 use prony_load::prepare::LoadUrl;
-use prony_load::{LoadError, LoadInterval, LoadResult, LoadSpec, Observer};
+use prony_load::{LoadError, LoadResult, LoadSpec, Observer};
 use prony_script::{ScriptSettings, Scripted};
 
 use crate::Streams;
@@ -112,7 +112,7 @@ fn taken_apart(request: &[u8]) -> (Vec<(String, String)>, Option<Vec<u8>>) {
     (headers.collect(), body)
 }
 
-/// Runs a load, by its script if it has one. Where that fails the run ends, which is no interruption.
+/// Runs a load, by its script if it has one. Where that fails, `observer` ends the run, which is no interruption.
 pub fn run(
     spec: &LoadSpec,
     scripted: Option<&Scripted>,
@@ -121,8 +121,7 @@ pub fn run(
     let Some(scripted) = scripted else {
         return prony_load::run(spec, observer);
     };
-    let mut observer = UntilFailed { observer, scripted };
-    let outcome = prony_load::run_by(spec, scripted, &mut observer);
+    let outcome = prony_load::run_by(spec, scripted, observer);
     outcome.map(|mut outcome| {
         outcome.interrupted &= !scripted.has_failed();
         outcome
@@ -150,32 +149,4 @@ pub fn end(
         }
     }
     Ok(failure)
-}
-
-/// Ends the run when the script has failed, whatever its threads wait for.
-struct UntilFailed<'a> {
-    observer: &'a mut dyn Observer,
-    scripted: &'a Scripted,
-}
-
-impl Observer for UntilFailed<'_> {
-    fn connected(&mut self, start: Instant, end: Instant) {
-        self.observer.connected(start, end);
-    }
-
-    fn progress(&mut self, completed: u64, failed: u64) -> bool {
-        self.observer.progress(completed, failed) && !self.scripted.has_failed()
-    }
-
-    fn wants_intervals(&self) -> bool {
-        self.observer.wants_intervals()
-    }
-
-    fn interval(&mut self, interval: &LoadInterval) {
-        self.observer.interval(interval);
-    }
-
-    fn rate(&mut self) -> Option<f64> {
-        self.observer.rate()
-    }
 }

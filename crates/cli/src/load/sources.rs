@@ -1,4 +1,4 @@
-//! What `prony load` sends: URLs that are typed, a file of requests, and a data file for their fields.
+//! The requests of `prony load`: URLs that are typed, a file of requests, and a data file for their fields.
 
 use std::env;
 use std::fs::File;
@@ -24,10 +24,10 @@ use super::{expect, identity};
 /// Bytes of a file of requests that its format is recognised by.
 const START_BYTES: usize = 64 << 10;
 
-/// What is sent, resolved.
+/// The resolved requests.
 #[derive(Debug)]
 pub struct Requests {
-    /// Where to.
+    /// The server.
     pub url: LoadUrl,
     /// The requests.
     pub all: Vec<PreparedRequest>,
@@ -39,11 +39,11 @@ pub struct Requests {
     pub has_fields: bool,
     /// The data file.
     pub data: Option<LoadData>,
-    /// What users do, whose steps they are.
+    /// The scenario whose steps they are.
     pub scenario: Option<ScenarioSpec>,
     /// When they start, where a log says it.
     pub replay: Option<Pace>,
-    /// What the user has to know of them, a line each.
+    /// Notes for the user, a line each.
     pub notes: Vec<String>,
 }
 
@@ -62,7 +62,7 @@ pub fn resolve(words: &LoadWords) -> anyhow::Result<Requests> {
             Some(DataOrderWord::Random) => RowOrder::Random,
         },
     });
-    if words.find_max.is_some() && words.source.data_order == Some(DataOrderWord::Once) {
+    if words.pace.find_max.is_some() && words.source.data_order == Some(DataOrderWord::Once) {
         bail!(
             "--find-max runs many loads, each with the same rows: give --data-order in-turn or random"
         );
@@ -254,7 +254,7 @@ fn base(words: &LoadWords, flag: &str) -> anyhow::Result<Option<LoadUrl>> {
     Ok(Some(url))
 }
 
-/// What of a log was not taken as it is.
+/// Notes on entries of a log that were not taken as they are.
 fn notes(list: &RequestList, file: &Path) -> Vec<String> {
     let mut notes = Vec::new();
     let file = file.display();

@@ -1,4 +1,4 @@
-//! What `prony load` prints for a person: laid out so that a wrk user reads it
+//! The summary that `prony load` prints: laid out so that a wrk user reads it
 //! at once, and so that what reads wrk's `Requests/sec:` line reads ours.
 
 mod steps;
@@ -25,15 +25,15 @@ pub fn heading(spec: &LoadSpec) -> String {
     } else {
         ""
     };
-    let asked = pace::described(&spec.pace);
-    let asked = asked.map_or_else(String::new, |asked| format!(", {asked}{users}"));
+    let pace_text = pace::described(&spec.pace);
+    let pace_text = pace_text.map_or_else(String::new, |pace_text| format!(", {pace_text}{users}"));
     let depth = match (spec.http2, spec.depth) {
         (true, depth) => format!(" of HTTP/2, {} each", counted(depth.max(1), "stream")),
         (false, 0..=1) => String::new(),
         (false, depth) => format!(", {} outstanding on each", counted(depth, "request")),
     };
     format!(
-        "Running {what} @ {}{}\n  {threads} and {connections}{depth}{asked}\n",
+        "Running {what} @ {}{}\n  {threads} and {connections}{depth}{pace_text}\n",
         spec.target.url,
         several(spec)
     )
@@ -60,13 +60,13 @@ fn several(spec: &LoadSpec) -> String {
 }
 
 /// The lines after a run.
-pub fn text(outcome: &LoadResult, whole: bool) -> String {
+pub fn text(outcome: &LoadResult, is_detailed: bool) -> String {
     let report = &outcome.report;
     let mut text = String::new();
     // Writing to a string cannot fail.
-    let _ = latency(&mut text, report, whole);
-    let _ = delays(&mut text, report, whole);
-    let _ = hidden(&mut text, report, whole);
+    let _ = latency(&mut text, report, is_detailed);
+    let _ = delays(&mut text, report, is_detailed);
+    let _ = hidden(&mut text, report, is_detailed);
     let _ = open_loop(&mut text, report);
     let _ = sources(&mut text, report);
     let _ = totals(&mut text, report);
@@ -86,14 +86,14 @@ pub fn text(outcome: &LoadResult, whole: bool) -> String {
 }
 
 /// A latency as it is read; one that never ended is infinite.
-pub fn shown(ns: u64) -> String {
+pub fn format_latency(ns: u64) -> String {
     match ns {
         NEVER => "∞".to_owned(),
         ns => Nanos(ns).to_string(),
     }
 }
 
-fn latency(text: &mut String, report: &LoadReport, whole: bool) -> std::fmt::Result {
+fn latency(text: &mut String, report: &LoadReport, is_detailed: bool) -> std::fmt::Result {
     let latency = &report.latency_ns;
     if latency.count == latency.infinite {
         let failed = &report.counts.failed;
@@ -109,8 +109,8 @@ fn latency(text: &mut String, report: &LoadReport, whole: bool) -> std::fmt::Res
     writeln!(
         text,
         "         {mean:>8}  {stdev:>8}  {:>8}  {:>8}",
-        shown(latency.min),
-        shown(latency.max)
+        format_latency(latency.min),
+        format_latency(latency.max)
     )?;
     let from = match (report.pace.is_open(), report.latency_from) {
         (true, LatencyOrigin::Intended) => " from when it was to start",
@@ -123,7 +123,7 @@ fn latency(text: &mut String, report: &LoadReport, whole: bool) -> std::fmt::Res
     percentiles(
         text,
         latency,
-        whole,
+        is_detailed,
         if report.drain_cut { "≥ " } else { "" },
     )?;
     if report.drain_cut {
@@ -146,7 +146,7 @@ fn latency(text: &mut String, report: &LoadReport, whole: bool) -> std::fmt::Res
 fn percentiles(
     text: &mut String,
     latency: &LatencyNs,
-    whole: bool,
+    is_detailed: bool,
     before: &str,
 ) -> std::fmt::Result {
     let usual = [
@@ -156,40 +156,43 @@ fn percentiles(
         ("99%", latency.p99),
     ];
     let rest = [("99.9%", latency.p99_9), ("99.99%", latency.p99_99)];
-    for (name, value) in usual.into_iter().chain(rest.into_iter().filter(|_| whole)) {
+    for (name, value) in usual
+        .into_iter()
+        .chain(rest.into_iter().filter(|_| is_detailed))
+    {
         let value = match value {
-            NEVER => shown(value),
-            ended => format!("{before}{}", shown(ended)),
+            NEVER => format_latency(value),
+            ended => format!("{before}{}", format_latency(ended)),
         };
         writeln!(text, "    {name:>6} {value:>9}")?;
     }
     Ok(())
 }
 
-/// What lay between the server and the figures: of the generator, and of its slots.
-fn delays(text: &mut String, report: &LoadReport, whole: bool) -> std::fmt::Result {
+/// The delays between the server and the figures: of the generator, and of its slots.
+fn delays(text: &mut String, report: &LoadReport, is_detailed: bool) -> std::fmt::Result {
     let Some(delay) = report.delay.filter(|delay| delay.handling_ns.count > 0) else {
         return Ok(());
     };
     let exact = delay.pick_up_exact == delay.pick_up_ns.count;
     let pick_up = match (delay.pick_up_ns.count, exact) {
         (0, _) => "not known".to_owned(),
-        (_, true) => shown(delay.pick_up_ns.p99),
-        (_, false) => format!("≤ {}", shown(delay.pick_up_ns.p99)),
+        (_, true) => format_latency(delay.pick_up_ns.p99),
+        (_, false) => format!("≤ {}", format_latency(delay.pick_up_ns.p99)),
     };
-    if !whole {
+    if !is_detailed {
         let waited = match delay.slot_wait_ns.count {
             0 => String::new(),
             count => format!(
                 "slot wait {} ({count} waited), ",
-                shown(delay.slot_wait_ns.p99)
+                format_latency(delay.slot_wait_ns.p99)
             ),
         };
         return writeln!(
             text,
             "  Delays (99%): sent late {}, {waited}pick-up {pick_up}, handling {}",
-            shown(delay.lateness_ns.p99),
-            shown(delay.handling_ns.p99)
+            format_latency(delay.lateness_ns.p99),
+            format_latency(delay.handling_ns.p99)
         );
     }
     writeln!(
@@ -204,7 +207,7 @@ fn delays(text: &mut String, report: &LoadReport, whole: bool) -> std::fmt::Resu
         ("handling", &delay.handling_ns),
         ("send bracket", &delay.send_bracket_ns),
     ] {
-        let values = [of.p50, of.p99, of.p99_9, of.max].map(shown);
+        let values = [of.p50, of.p99, of.p99_9, of.max].map(format_latency);
         let [p50, p99, p99_9, max] = match of.count {
             0 => [(); 4].map(|()| "-".to_owned()),
             _ => values,
@@ -230,8 +233,8 @@ const STALL: u64 = 10;
 /// And hides something where this part of all requests was not sent for it: what p99.9 would rest on.
 const HIDDEN_SHARE: f64 = 0.001;
 
-/// What a closed loop does not show: the requests that it did not send while it waited.
-fn hidden(text: &mut String, report: &LoadReport, whole: bool) -> std::fmt::Result {
+/// The requests that a closed loop did not send while it waited, and so does not show.
+fn hidden(text: &mut String, report: &LoadReport, is_detailed: bool) -> std::fmt::Result {
     let (latency, Some(corrected)) = (&report.latency_ns, &report.corrected_ns) else {
         return Ok(());
     };
@@ -245,11 +248,11 @@ fn hidden(text: &mut String, report: &LoadReport, whole: bool) -> std::fmt::Resu
             text,
             "  Hidden: requests wait for answers here, so that about {unsent} were not sent while others took up to {};\n          \
              at a steady rate 99% might be {} (--rate measures it)",
-            shown(latency.max),
-            shown(corrected.p99)
+            format_latency(latency.max),
+            format_latency(corrected.p99)
         )?;
     }
-    if whole {
+    if is_detailed {
         writeln!(
             text,
             "  Latency distribution, hypothetical: with {unsent} requests made up that were not sent, by wrk's rule"
@@ -259,7 +262,7 @@ fn hidden(text: &mut String, report: &LoadReport, whole: bool) -> std::fmt::Resu
     Ok(())
 }
 
-/// That each row of the data was used, and what was redirected.
+/// The end of the data, compressed answers and redirects.
 fn sources(text: &mut String, report: &LoadReport) -> std::fmt::Result {
     if report.data_ended {
         let why = "The data ended: each of its rows was used once, and the run ended with the last";
@@ -276,7 +279,7 @@ fn sources(text: &mut String, report: &LoadReport) -> std::fmt::Result {
         )?;
     }
     if let Some(redirects) = &report.redirects {
-        let whole = &redirects.whole_ns;
+        let times = &redirects.whole_ns;
         let unfinished = match redirects.unfinished {
             0 => String::new(),
             count => format!(", {count} not sent before the end"),
@@ -285,8 +288,8 @@ fn sources(text: &mut String, report: &LoadReport) -> std::fmt::Result {
             text,
             "  Redirects: {} followed{unfinished}; with them a request took 50% {}, 99% {}",
             redirects.followed,
-            shown(whole.p50),
-            shown(whole.p99)
+            format_latency(times.p50),
+            format_latency(times.p99)
         );
     }
     let redirects = ["301", "302", "303", "307", "308"];
@@ -300,7 +303,7 @@ fn sources(text: &mut String, report: &LoadReport) -> std::fmt::Result {
     }
 }
 
-/// What became of a schedule.
+/// The fate of a schedule.
 fn open_loop(text: &mut String, report: &LoadReport) -> std::fmt::Result {
     let what = match report.scenario {
         None => "request",
@@ -317,14 +320,14 @@ fn open_loop(text: &mut String, report: &LoadReport) -> std::fmt::Result {
         return Ok(());
     };
     let drawn = PerSecond::of(arrivals.in_window, Nanos(report.window_ns)).0;
-    let asked = pace::described(&report.pace).unwrap_or_default();
+    let pace_text = pace::described(&report.pace).unwrap_or_default();
     if let Some(scenario) = &report.scenario {
         return steps::arrivals(text, report, scenario, drawn);
     }
     let completed = report.rate_per_s;
     writeln!(
         text,
-        "  Asked for {asked}; drawn {drawn:.2}/s, completed {completed:.2}/s"
+        "  Asked for {pace_text}; drawn {drawn:.2}/s, completed {completed:.2}/s"
     )?;
     if arrivals.generator_short {
         writeln!(
@@ -429,7 +432,7 @@ fn continued(text: &mut String, report: &LoadReport) -> std::fmt::Result {
     }
 }
 
-/// What a server of HTTP/2 did not allow.
+/// A limit on streams by a server of HTTP/2.
 fn streams(text: &mut String, report: &LoadReport) -> std::fmt::Result {
     let Some(allowed) = report.http2.and_then(|http2| http2.streams_max) else {
         return Ok(());
@@ -465,10 +468,10 @@ fn handshakes(text: &mut String, report: &LoadReport) -> std::fmt::Result {
             "Handshakes:   {} full, {} resumed; 50% {}, 99% {}, after a connect of 50% {}, 99% {}",
             tls.full,
             tls.resumed,
-            shown(tls.handshake_ns.p50),
-            shown(tls.handshake_ns.p99),
-            shown(report.connect_ns.p50),
-            shown(report.connect_ns.p99)
+            format_latency(tls.handshake_ns.p50),
+            format_latency(tls.handshake_ns.p99),
+            format_latency(report.connect_ns.p50),
+            format_latency(report.connect_ns.p99)
         )?;
         match tls.in_window {
             0 => writeln!(text)?,

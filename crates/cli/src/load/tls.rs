@@ -7,7 +7,7 @@ use prony_record::LoadTls;
 
 use super::words::TlsWords;
 
-/// What a load over `https://` is told; `None` for plain HTTP, for which none of these words is.
+/// The settings of a load over `https://`; `None` for plain HTTP, which takes none of these words.
 pub fn resolve(url: &LoadUrl, words: &TlsWords) -> anyhow::Result<Option<LoadTls>> {
     if !url.is_secure {
         let given = [

@@ -1,9 +1,10 @@
-//! What hears how a load goes: the line or screen that shows it, its outputs, and what is required of it.
+//! The observers of a load: the line or screen that shows it, its outputs, and its requirements.
 
 use prony_base::Instant;
 use prony_base::typed::requirement::RequiredFigure;
 use prony_load::{LoadInterval, LoadResult, Observer, Requirements, StopConditions};
 use prony_record::RequirementOutcome;
+use prony_script::Scripted;
 
 use super::outputs::Outputs;
 use super::require::JudgedWords;
@@ -12,13 +13,14 @@ use crate::Ending;
 /// All of them.
 pub struct LoadWatch<'a> {
     shown: &'a mut dyn Observer,
+    scripted: Option<&'a Scripted>,
     outputs: Outputs,
     requirements: Requirements,
     conditions: StopConditions,
     stopped: Option<String>,
 }
 
-/// What came of what was required.
+/// The outcomes of the requirements.
 pub struct JudgedLoad {
     /// Of each requirement.
     pub requirements: Vec<RequirementOutcome>,
@@ -29,14 +31,16 @@ pub struct JudgedLoad {
 }
 
 impl<'a> LoadWatch<'a> {
-    /// With what `words` require.
+    /// With what `words` require; the run ends where `scripted` fails, whatever its threads wait for.
     pub fn new(
         shown: &'a mut dyn Observer,
+        scripted: Option<&'a Scripted>,
         words: &JudgedWords,
         outputs: Outputs,
     ) -> LoadWatch<'a> {
         LoadWatch {
             shown,
+            scripted,
             outputs,
             requirements: Requirements::new(words.require.clone()),
             conditions: StopConditions(words.stop_on.clone()),
@@ -44,7 +48,7 @@ impl<'a> LoadWatch<'a> {
         }
     }
 
-    /// What came of a run, and the outputs, which are to be ended. A run that a condition ended was not interrupted.
+    /// The outcomes of a run, and its outputs, which are to be ended. A run that a condition ended was not interrupted.
     pub fn judged(self, words: &JudgedWords, outcome: &mut LoadResult) -> (JudgedLoad, Outputs) {
         if self.stopped.is_some() {
             outcome.interrupted = false;
@@ -77,7 +81,8 @@ impl Observer for LoadWatch<'_> {
     }
 
     fn progress(&mut self, completed: u64, failed: u64) -> bool {
-        self.shown.progress(completed, failed) && self.stopped.is_none()
+        let has_failed = self.scripted.is_some_and(Scripted::has_failed);
+        self.shown.progress(completed, failed) && self.stopped.is_none() && !has_failed
     }
 
     fn wants_intervals(&self) -> bool {

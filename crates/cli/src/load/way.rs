@@ -4,9 +4,48 @@
 use std::net::{IpAddr, SocketAddr};
 
 use anyhow::bail;
+use clap::Args;
 use prony_load::prepare::LoadUrl;
 
-use super::words::WayWords;
+use crate::typed::{connections, positive};
+
+/// Requests outstanding on a connection at the most.
+const DEPTH_MAX: u32 = 1_000;
+
+/// Words about connections: how long they last, where they go, where they come from.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Connections")]
+pub struct WayWords {
+    /// Open another connection for each request, and say so with `Connection: close`
+    #[arg(
+        long,
+        conflicts_with = "requests_per_connection",
+        alias = "disable-keepalive"
+    )]
+    pub no_keepalive: bool,
+    /// HTTP/1.1: send this many requests on a connection without waiting for the first one's answer
+    #[arg(long, value_name = "N", value_parser = depth, conflicts_with_all = ["no_keepalive", "requests_per_connection"])]
+    pub pipeline: Option<u32>,
+    /// Speak HTTP/2: agreed by ALPN over https://, by prior knowledge over http://
+    #[arg(long, conflicts_with_all = ["pipeline", "no_keepalive", "requests_per_connection"])]
+    pub http2: bool,
+    /// HTTP/2: requests that are outstanding on each connection [default: 1]
+    #[arg(long, value_name = "N", value_parser = depth, requires = "http2", alias = "max-concurrent-streams")]
+    pub streams: Option<u32>,
+    /// Close a connection after this many answers and open another
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub requests_per_connection: Option<u64>,
+    /// Connect to ADDR where the URL names this host and port; several addresses are used in turn
+    #[arg(long, value_name = "HOST:PORT:ADDR[,ADDR…]", value_parser = resolved)]
+    pub resolve: Vec<ResolvedHost>,
+    /// Connect to the second host and port where the URL names the first; what is sent names the first
+    #[arg(long, value_name = "HOST:PORT:HOST:PORT", value_parser = instead)]
+    pub connect_to: Vec<Instead>,
+    /// Connect from this address of this machine; may be repeated, and is then used in turn: each has ports for some 28 k
+    /// connections to one server, or as many as net.ipv4.ip_local_port_range has
+    #[arg(long, value_name = "ADDR")]
+    pub source: Vec<IpAddr>,
+}
 
 /// A host and port, and the addresses at which they are.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -25,7 +64,7 @@ pub struct Instead {
 }
 
 /// Reads `HOST:PORT:ADDR[,ADDR…]`.
-pub fn resolved(text: &str) -> Result<ResolvedHost, String> {
+fn resolved(text: &str) -> Result<ResolvedHost, String> {
     let (host, rest) = host(text)?;
     let (port, addresses) = rest.split_once(':').ok_or_else(|| {
         "it has three parts: HOST:PORT:ADDR, such as example.org:443:127.0.0.1".to_owned()
@@ -46,7 +85,7 @@ pub fn resolved(text: &str) -> Result<ResolvedHost, String> {
 }
 
 /// Reads `HOST:PORT:HOST:PORT`.
-pub fn instead(text: &str) -> Result<Instead, String> {
+fn instead(text: &str) -> Result<Instead, String> {
     let parts = "it has four parts: HOST:PORT:HOST:PORT, such as example.org:443:127.0.0.1:8443";
     let (from, rest) = host(text)?;
     let (port, rest) = rest.split_once(':').ok_or(parts)?;
@@ -74,6 +113,14 @@ fn port_of(text: &str) -> Result<u16, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err(format!("`{text}` is not a port from 1 to 65535")),
         Ok(port) => Ok(port),
+    }
+}
+
+fn depth(text: &str) -> Result<u32, String> {
+    let depth = connections(text)?;
+    match depth <= DEPTH_MAX {
+        true => Ok(depth),
+        false => Err(format!("at most {DEPTH_MAX}")),
     }
 }
 

@@ -4,43 +4,25 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use prony_base::Nanos;
-use prony_base::typed::{duration, rate};
-use prony_load::Objective;
+use prony_base::typed::duration;
 
 use super::answer_words::AnswerWords;
 use super::expect::ExpectWords;
 use super::form::FormWords;
 use super::identity::IdentityWords;
-use super::outputs::words::OutputWords;
+use super::outputs::{OUTPUT_FLAGS, OutputWords};
+use super::pace::PaceWords;
 use super::require::JudgedWords;
 use super::script::ScriptWords;
 use super::source_words::SourceWords;
-use super::way;
+use super::way::WayWords;
 use crate::tls::TlsVersionWord;
+use crate::typed::{connections, positive};
 
 /// Threads at the most.
 const THREADS_MAX: u32 = 1_024;
 /// Exchanges that `--debug` shows at the most.
 const EXCHANGES_MAX: u32 = 1_000;
-/// What is of a load and not of single requests, and would be left out without a word.
-const WITHOUT: [&str; WITHOUT_COUNT] = [
-    "scenario",
-    "find_max",
-    "live",
-    "json",
-    "json_lines",
-    "hgrm",
-    "hdr_log",
-    "metrics",
-    "html",
-    "seconds",
-    "trace",
-    "keep_failed",
-    "require",
-    "stop_on",
-];
-const WITHOUT_COUNT: usize = 14;
-
 /// `prony load`
 #[derive(Debug, Args)]
 #[command(
@@ -74,24 +56,8 @@ pub struct LoadWords {
     /// Stop after this many requests
     #[arg(short = 'n', long, value_name = "N", value_parser = positive)]
     pub requests: Option<u64>,
-    /// Open loop: start this many requests a second, over all connections: 1000, 0.5, 2.5k
-    #[arg(short = 'R', long, value_name = "N", value_parser = rate::parse)]
-    pub rate: Option<f64>,
-    /// How --rate or --stages spaces requests: evenly, or as independent users would [default: constant]
-    #[arg(long, value_name = "HOW")]
-    pub arrival: Option<ArrivalWord>,
-    /// Open loop with a rate that goes in straight lines from point to point: 0:100,30s:1000,60s:1000; times
-    /// count from the start, warm-up included
-    #[arg(long, value_name = "TIME:RATE,…", value_parser = stages)]
-    pub stages: Option<Stages>,
-    /// Look for the highest rate that keeps this: p99<10ms, p99.9<50ms, mean<2ms, max<1s. Steps of -d (default 2s) in
-    /// an open loop, each begun drained, in six rounds: their median with its interval
-    #[arg(long, value_name = "OBJECTIVE", value_parser = objective, conflicts_with_all = ["rate", "stages", "think", "requests", "warmup",
-        "latency_from", "latency", "seconds", "trace", "allow_failures"])]
-    pub find_max: Option<Objective>,
-    /// Closed loop: wait this long between an answer and the connection's next request
-    #[arg(long, value_name = "T", value_parser = duration::parse_positive)]
-    pub think: Option<Nanos>,
+    #[command(flatten)]
+    pub pace: PaceWords,
     /// Load for this long before measuring
     #[arg(long, value_name = "T", value_parser = duration::parse, alias = "warm-up-time")]
     pub warmup: Option<Nanos>,
@@ -180,47 +146,19 @@ pub struct LoadWords {
 #[command(next_help_heading = "Looking at requests")]
 pub struct DebugWords {
     /// Print the first request as it is sent, and send nothing; of HTTP/2 its fields
-    #[arg(long, conflicts_with_all = WITHOUT)]
+    #[arg(long, conflicts_with_all = flags_of_loads())]
     pub print_request: bool,
     /// Send so many requests, one after the other, and show each with its answer and what the checks say of it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(EXCHANGES_MAX)),
-        conflicts_with_all = WITHOUT, conflicts_with_all = ["print_request", "rate", "stages", "think", "replay", "requests", "warmup"])]
+        conflicts_with_all = flags_of_loads(), conflicts_with_all = ["print_request", "rate", "stages", "think", "replay", "requests", "warmup"])]
     pub debug: Option<u32>,
 }
 
-/// Words about connections: how long they last, where they go, where they come from.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Connections")]
-pub struct WayWords {
-    /// Open another connection for each request, and say so with `Connection: close`
-    #[arg(
-        long,
-        conflicts_with = "requests_per_connection",
-        alias = "disable-keepalive"
-    )]
-    pub no_keepalive: bool,
-    /// HTTP/1.1: send this many requests on a connection without waiting for the first one's answer
-    #[arg(long, value_name = "N", value_parser = depth, conflicts_with_all = ["no_keepalive", "requests_per_connection"])]
-    pub pipeline: Option<u32>,
-    /// Speak HTTP/2: agreed by ALPN over https://, by prior knowledge over http://
-    #[arg(long, conflicts_with_all = ["pipeline", "no_keepalive", "requests_per_connection"])]
-    pub http2: bool,
-    /// HTTP/2: requests that are outstanding on each connection [default: 1]
-    #[arg(long, value_name = "N", value_parser = depth, requires = "http2", alias = "max-concurrent-streams")]
-    pub streams: Option<u32>,
-    /// Close a connection after this many answers and open another
-    #[arg(long, value_name = "N", value_parser = positive)]
-    pub requests_per_connection: Option<u64>,
-    /// Connect to ADDR where the URL names this host and port; several addresses are used in turn
-    #[arg(long, value_name = "HOST:PORT:ADDR[,ADDR…]", value_parser = way::resolved)]
-    pub resolve: Vec<way::ResolvedHost>,
-    /// Connect to the second host and port where the URL names the first; what is sent names the first
-    #[arg(long, value_name = "HOST:PORT:HOST:PORT", value_parser = way::instead)]
-    pub connect_to: Vec<way::Instead>,
-    /// Connect from this address of this machine; may be repeated, and is then used in turn: each has ports for some 28 k
-    /// connections to one server, or as many as net.ipv4.ip_local_port_range has
-    #[arg(long, value_name = "ADDR")]
-    pub source: Vec<std::net::IpAddr>,
+/// Flags that are about a load and not about single requests, and would be ignored without a word.
+fn flags_of_loads() -> impl Iterator<Item = &'static str> {
+    let first = ["scenario", "find_max", "live", "json"].into_iter();
+    let last = ["seconds", "trace", "keep_failed", "require", "stop_on"];
+    first.chain(OUTPUT_FLAGS).chain(last)
 }
 
 /// Words for `https://`.
@@ -250,16 +188,7 @@ pub struct TlsWords {
     pub no_resumption: bool,
 }
 
-/// How arrivals of a rate are spaced.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-pub enum ArrivalWord {
-    /// Evenly
-    Constant,
-    /// By a Poisson process: gaps are random and independent
-    Poisson,
-}
-
-/// What latency counts from.
+/// The moment from which latency counts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub enum OriginWord {
     /// The scheduled start of the request
@@ -279,45 +208,10 @@ pub enum TimestampsWord {
     Kernel,
 }
 
-/// Points of time and rate.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Stages(pub Vec<(Nanos, f64)>);
-
-fn stages(text: &str) -> Result<Stages, String> {
-    rate::stages(text).map(Stages)
-}
-
-fn objective(text: &str) -> Result<Objective, String> {
-    text.parse()
-}
-
-fn positive(text: &str) -> Result<u64, String> {
-    match rate::count(text)? {
-        0 => Err("it must be at least 1".to_owned()),
-        count => Ok(count),
-    }
-}
-
 fn threads(text: &str) -> Result<u32, String> {
     let threads = connections(text)?;
     match threads <= THREADS_MAX {
         true => Ok(threads),
         false => Err(format!("at most {THREADS_MAX}")),
     }
-}
-
-/// Requests outstanding on a connection at the most.
-const DEPTH_MAX: u32 = 1_000;
-
-fn depth(text: &str) -> Result<u32, String> {
-    let depth = connections(text)?;
-    match depth <= DEPTH_MAX {
-        true => Ok(depth),
-        false => Err(format!("at most {DEPTH_MAX}")),
-    }
-}
-
-fn connections(text: &str) -> Result<u32, String> {
-    let count = positive(text)?;
-    u32::try_from(count).map_err(|_| format!("`{text}` is more connections than there can be"))
 }

@@ -29,18 +29,18 @@ const LINES_OF_OLDER: &str = "SELECT json_object('experiment', experiment, 'path
 
 /// An entry in the file.
 #[derive(Serialize, Deserialize)]
-struct KeptEntry {
+struct HistoryRecord {
     /// Name of the experiment's file.
     experiment: String,
     /// Of the run directory.
     path: String,
-    /// What its files were like when it was read.
+    /// The stamp of its files when it was read.
     stamp: String,
     /// An [`Entry`], also of another version.
     entry: Value,
 }
 
-impl KeptEntry {
+impl HistoryRecord {
     fn id(&self) -> &str {
         self.entry["id"].as_str().unwrap_or_default()
     }
@@ -51,21 +51,21 @@ impl KeptEntry {
 }
 
 /// A history that was read.
-pub struct Kept {
+pub struct HistoryFile {
     path: PathBuf,
     /// The file as it was; `None`: there was none.
     before: Option<String>,
-    entries: Vec<KeptEntry>,
+    entries: Vec<HistoryRecord>,
     /// Lines that are no entries, and why.
     damaged: Vec<(String, String)>,
     /// Held as long as this lives.
     _lock: Option<File>,
 }
 
-impl Kept {
+impl HistoryFile {
     /// Reads the history; waits while another Prony has it. One that cannot be used is an error, or with `rebuild` put
     /// aside. Damaged lines are kept, or with `rebuild` given up.
-    pub fn open(path: &Path, rebuild: bool) -> anyhow::Result<Kept> {
+    pub fn open(path: &Path, rebuild: bool) -> anyhow::Result<HistoryFile> {
         let folder = file::folder_of(path);
         fs::create_dir_all(&folder).with_context(CannotWrite::at(&folder))?;
         let lock = locked(path);
@@ -79,7 +79,7 @@ impl Kept {
                 "the history cannot be used; --rebuild makes it again from the run directories and puts this one aside",
             )?,
         };
-        let mut kept = Kept {
+        let mut history = HistoryFile {
             path: path.to_owned(),
             before: None,
             entries: Vec::new(),
@@ -88,21 +88,22 @@ impl Kept {
         };
         for (number, line) in (1..).zip(before.as_deref().unwrap_or_default().lines()) {
             match serde_json::from_str(line) {
-                Ok(entry) => kept.insert(entry),
+                Ok(entry) => history.insert(entry),
                 Err(_) if rebuild => {}
                 Err(error) => {
                     let why = format!("{}:{number}: it is no entry ({error})", path.display());
-                    kept.damaged.push((line.to_owned(), why));
+                    history.damaged.push((line.to_owned(), why));
                 }
             }
         }
-        Ok(Kept { before, ..kept })
+        Ok(HistoryFile { before, ..history })
     }
 
     /// In place of the one of its name, if there is one.
-    fn insert(&mut self, entry: KeptEntry) {
-        let is_it =
-            |other: &KeptEntry| other.experiment == entry.experiment && other.id() == entry.id();
+    fn insert(&mut self, entry: HistoryRecord) {
+        let is_it = |other: &HistoryRecord| {
+            other.experiment == entry.experiment && other.id() == entry.id()
+        };
         match self.entries.iter().position(is_it) {
             Some(at) => self.entries[at] = entry,
             None => self.entries.push(entry),
@@ -110,15 +111,15 @@ impl Kept {
     }
 
     /// The entries of an experiment.
-    fn of<'a>(&'a self, experiment: &'a str) -> impl Iterator<Item = &'a KeptEntry> {
+    fn entries_of<'a>(&'a self, experiment: &'a str) -> impl Iterator<Item = &'a HistoryRecord> {
         let all = self.entries.iter();
-        all.filter(move |kept| kept.experiment == experiment)
+        all.filter(move |record| record.experiment == experiment)
     }
 
     /// Whether the run directory was read as it is now, and by this Prony.
     pub fn has(&self, experiment: &str, path: &str, stamp: &str) -> bool {
-        let mut own = self.of(experiment);
-        own.any(|kept| kept.path == path && kept.stamp == stamp)
+        let mut records = self.entries_of(experiment);
+        records.any(|record| record.path == path && record.stamp == stamp)
     }
 
     /// Keeps an entry in place of the one that its run had, wherever its directory was then, under the id that it
@@ -130,10 +131,11 @@ impl Kept {
         stamp: &str,
         entry: &Entry,
     ) -> anyhow::Result<()> {
-        let is_known = |kept: &&KeptEntry| {
-            kept.started_unix_ms() == entry.started_unix_ms && kept.entry["digest"] == entry.digest
+        let is_known = |record: &&HistoryRecord| {
+            record.started_unix_ms() == entry.started_unix_ms
+                && record.entry["digest"] == entry.digest
         };
-        let known = self.of(experiment).find(is_known);
+        let known = self.entries_of(experiment).find(is_known);
         let id = match known {
             Some(known) => known.id().to_owned(),
             None => self.free_id(experiment, &entry.id),
@@ -142,7 +144,7 @@ impl Kept {
             id,
             ..entry.clone()
         })?;
-        self.insert(KeptEntry {
+        self.insert(HistoryRecord {
             experiment: experiment.to_owned(),
             path: path.to_owned(),
             stamp: stamp.to_owned(),
@@ -155,7 +157,7 @@ impl Kept {
     fn free_id(&self, experiment: &str, id: &str) -> String {
         let numbered = (2_u32..).map(|number| format!("{id}-{number}"));
         let mut ids = std::iter::once(id.to_owned()).chain(numbered);
-        let is_free = |id: &String| self.of(experiment).all(|kept| kept.id() != id);
+        let is_free = |id: &String| self.entries_of(experiment).all(|record| record.id() != id);
         ids.find(is_free).unwrap_or_default()
     }
 
@@ -178,21 +180,21 @@ impl Kept {
     /// The entries of an experiment, by date, and of those that cannot be read a line. Gone is a run directory that is neither among
     /// `there` nor where it was.
     pub fn entries(&self, experiment: &str, there: &[String]) -> (Vec<Entry>, Vec<String>) {
-        let mut own: Vec<&KeptEntry> = self.of(experiment).collect();
-        own.sort_by_key(|kept| (kept.started_unix_ms(), kept.id().to_owned()));
+        let mut records: Vec<&HistoryRecord> = self.entries_of(experiment).collect();
+        records.sort_by_key(|record| (record.started_unix_ms(), record.id().to_owned()));
         let mut unreadable: Vec<String> = self.damaged.iter().map(|(_, why)| why.clone()).collect();
         let mut entries = Vec::new();
-        for kept in own {
-            let is_there =
-                there.contains(&kept.path) || Path::new(&kept.path).join(layout::PLAN).is_file();
+        for record in records {
+            let is_there = there.contains(&record.path)
+                || Path::new(&record.path).join(layout::PLAN).is_file();
             // An old one of a run that is gone must not keep the others from being logged.
-            match serde_json::from_value::<Entry>(kept.entry.clone()) {
+            match serde_json::from_value::<Entry>(record.entry.clone()) {
                 Ok(entry) => entries.push(Entry {
                     gone: !is_there,
                     ..entry
                 }),
                 Err(error) => {
-                    let (path, id) = (self.path.display(), kept.id());
+                    let (path, id) = (self.path.display(), record.id());
                     unreadable.push(format!("{path}: the entry {id} cannot be read ({error})"));
                 }
             }
@@ -230,7 +232,7 @@ fn text(path: &Path) -> anyhow::Result<Option<String>> {
     file::read(path)
 }
 
-/// What to do with the history `older` of an older Prony, which kept it in SQLite, for its entries to be in `path`.
+/// How the entries of `older`, the history of an older Prony in SQLite, get into `path`.
 pub fn of_older(older: &Path, path: &Path) -> String {
     let (older, path) = (older.display(), path.display());
     format!(
@@ -239,7 +241,7 @@ pub fn of_older(older: &Path, path: &Path) -> String {
     )
 }
 
-/// By what a run is known wherever its directory is, and whatever it is called: how it began.
+/// The digest by which a run is known wherever its directory is: that of how it began.
 pub fn digest(dir: &Path) -> anyhow::Result<String> {
     let mut digest = Sha256::new();
     for name in [layout::PLAN, layout::ENVIRONMENT] {
@@ -251,7 +253,7 @@ pub fn digest(dir: &Path) -> anyhow::Result<String> {
     Ok(format!("{:x}", HexOf(&digest.finalize())))
 }
 
-/// What the files of a run directory are like: another stamp, another entry. The version of this program is part of
+/// The stamp of the files of a run directory: where it changes, its entry is made again. The version of this program is part of
 /// it, as another one may find something else in the same records.
 pub fn stamp(dir: &Path) -> anyhow::Result<String> {
     let mut stamp = format!("{ENTRY_SCHEMA} {}", env!("PRONY_COMMIT"));
@@ -285,8 +287,8 @@ mod tests {
         (folder, path)
     }
 
-    fn open(path: &Path) -> Kept {
-        Kept::open(path, false).expect("a history")
+    fn open(path: &Path) -> HistoryFile {
+        HistoryFile::open(path, false).expect("a history")
     }
 
     fn ids(entries: &[Entry]) -> Vec<(&str, &str)> {
@@ -297,17 +299,18 @@ mod tests {
     #[test]
     fn a_run_took_the_place_of_another_of_its_name_and_minute() {
         let (_folder, path) = history();
-        let mut kept = open(&path);
+        let mut history = open(&path);
         let id = "2026-11-22-0301-tiny-001";
         for (path, digest) in [
             ("/a/tiny-001", "a"),
             ("/b/tiny-001", "b"),
             ("/a/tiny-001", "a"),
         ] {
-            kept.put("x.toml", path, "", &entry(id, digest))
+            history
+                .put("x.toml", path, "", &entry(id, digest))
                 .expect("kept");
         }
-        let (entries, _) = kept.entries("x.toml", &[]);
+        let (entries, _) = history.entries("x.toml", &[]);
         let second = format!("{id}-2");
         assert_eq!(ids(&entries), [(id, "a"), (second.as_str(), "b")]);
     }
@@ -315,25 +318,27 @@ mod tests {
     #[test]
     fn an_entry_in_another_form_is_left_out_and_stays() {
         let (_folder, path) = history();
-        let mut kept = open(&path);
-        kept.put("x.toml", "/a", "", &entry("a", "a"))
+        let mut history = open(&path);
+        history
+            .put("x.toml", "/a", "", &entry("a", "a"))
             .expect("kept");
-        kept.put("x.toml", "/b", "", &entry("b", "b"))
+        history
+            .put("x.toml", "/b", "", &entry("b", "b"))
             .expect("kept");
-        kept.entries[0].entry["digest"] = 7.into();
-        kept.save().expect("written");
-        let kept = open_after(kept, &path);
-        let (entries, unreadable) = kept.entries("x.toml", &[]);
+        history.entries[0].entry["digest"] = 7.into();
+        history.save().expect("written");
+        let history = open_after(history, &path);
+        let (entries, unreadable) = history.entries("x.toml", &[]);
         assert_eq!(ids(&entries), [("b", "b")]);
         assert!(entries[0].gone);
         assert!(
             unreadable[0].contains("the entry a cannot be read"),
             "{unreadable:?}"
         );
-        assert!(kept.entries("y.toml", &[]).0.is_empty());
+        assert!(history.entries("y.toml", &[]).0.is_empty());
     }
 
-    fn open_after(before: Kept, path: &Path) -> Kept {
+    fn open_after(before: HistoryFile, path: &Path) -> HistoryFile {
         drop(before);
         open(path)
     }
@@ -341,33 +346,36 @@ mod tests {
     #[test]
     fn a_half_line_loses_nothing_but_itself() {
         let (_folder, path) = history();
-        let mut kept = open(&path);
-        kept.put("x.toml", "/a", "", &entry("a", "a"))
+        let mut history = open(&path);
+        history
+            .put("x.toml", "/a", "", &entry("a", "a"))
             .expect("kept");
-        kept.put("x.toml", "/b", "", &entry("b", "b"))
+        history
+            .put("x.toml", "/b", "", &entry("b", "b"))
             .expect("kept");
-        kept.save().expect("written");
-        drop(kept);
+        history.save().expect("written");
+        drop(history);
         let whole = fs::read_to_string(&path).expect("a history");
         let first = whole.find('\n').expect("two lines") + 1;
         for cut in first + 1..whole.len() - 1 {
             fs::write(&path, &whole[..cut]).expect("cut");
-            let mut kept = open(&path);
-            let (entries, unreadable) = kept.entries("x.toml", &[]);
+            let mut history = open(&path);
+            let (entries, unreadable) = history.entries("x.toml", &[]);
             assert_eq!(ids(&entries), [("a", "a")]);
             assert!(unreadable[0].contains("history.jsonl:2: it is no entry"));
-            kept.put("x.toml", "/b", "", &entry("b", "b"))
+            history
+                .put("x.toml", "/b", "", &entry("b", "b"))
                 .expect("kept");
-            kept.save().expect("written");
-            let kept = open_after(kept, &path);
+            history.save().expect("written");
+            let history = open_after(history, &path);
             assert_eq!(
-                ids(&kept.entries("x.toml", &[]).0),
+                ids(&history.entries("x.toml", &[]).0),
                 [("a", "a"), ("b", "b")]
             );
-            assert_eq!(kept.damaged.len(), 1, "it stays");
-            drop(kept);
-            let kept = Kept::open(&path, true).expect("given up");
-            assert_eq!((kept.entries.len(), kept.damaged.len()), (2, 0));
+            assert_eq!(history.damaged.len(), 1, "it stays");
+            drop(history);
+            let history = HistoryFile::open(&path, true).expect("given up");
+            assert_eq!((history.entries.len(), history.damaged.len()), (2, 0));
         }
     }
 
@@ -379,10 +387,11 @@ mod tests {
             std::thread::spawn(move || {
                 for number in 0..20 {
                     let id = format!("{name}{number}");
-                    let mut kept = open(&path);
-                    kept.put("x.toml", "/a", "", &entry(&id, &id))
+                    let mut history = open(&path);
+                    history
+                        .put("x.toml", "/a", "", &entry(&id, &id))
                         .expect("kept");
-                    kept.save().expect("written");
+                    history.save().expect("written");
                 }
             })
         };
@@ -397,7 +406,7 @@ mod tests {
         let (_folder, path) = history();
         let older = path.with_extension("sqlite");
         fs::write(&older, [SQLITE, &[0; 99]].concat()).expect("a file");
-        let error = Kept::open(&older, false).err().expect("refused");
+        let error = HistoryFile::open(&older, false).err().expect("refused");
         let said = format!("{error:#}");
         assert!(
             said.contains("of an older Prony") && said.contains(LINES_OF_OLDER),

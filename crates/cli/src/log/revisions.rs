@@ -3,8 +3,6 @@
 //! The rounds go over all revisions before the next begins, so that two runs of one state lie as far apart as runs of
 //! different ones: what they differ in is what the log takes for the variation between runs.
 
-use std::io;
-
 use prony_record::layout;
 use prony_report::log::Entry;
 
@@ -22,17 +20,17 @@ const NAME_CHARS_MAX: usize = 40;
 /// user ended it.
 pub fn measure(
     words: &LogWords,
-    asked: &SubjectRevisions,
+    subject: &SubjectRevisions,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Option<Ending>> {
     let rounds = words.rounds;
     let mut home = Home::find(streams.err)?;
     // The next round comes back to each.
-    home.builds_kept = home.builds_kept.max(asked.revisions.len());
+    home.builds_kept = home.builds_kept.max(subject.revisions.len());
     for round in 1..=rounds {
-        for revision in &asked.revisions {
+        for revision in &subject.revisions {
             let one = SubjectRevision {
-                subject: asked.subject.clone(),
+                subject: subject.subject.clone(),
                 revision: revision.clone(),
             };
             let run_words = RunWords {
@@ -48,13 +46,7 @@ pub fn measure(
             }
             writeln!(streams.err, "prony: round {round} of {rounds}: {one}")?;
             // What it answers stands in its directory; what is asked for here is the log.
-            let ending = run::run(
-                &run_words,
-                &mut Streams {
-                    out: &mut io::sink(),
-                    err: &mut *streams.err,
-                },
-            )?;
+            let ending = run::run_quietly(&run_words, streams)?;
             if matches!(ending, Ending::Usage | Ending::Interrupted) {
                 return Ok(Some(ending));
             }
@@ -78,7 +70,7 @@ fn of_one(words: &LogWords, one: SubjectRevision, round: u32) -> RunWords {
         revision: vec![one],
         resume: is_there.then(|| dir.clone()),
         out: (!is_there).then_some(dir),
-        ..RunWords::of(words.experiment.clone())
+        ..RunWords::new(words.experiment.clone())
     }
 }
 
@@ -112,7 +104,7 @@ mod tests {
         let runs = tempfile::tempdir().expect("a folder");
         let words = LogWords {
             blocks: Some(7),
-            ..LogWords::of(PathBuf::from("x/tiny.toml"), runs.path().to_owned())
+            ..LogWords::new(PathBuf::from("x/tiny.toml"), runs.path().to_owned())
         };
         let one = || SubjectRevision {
             subject: "rust/axum".to_owned(),

@@ -96,7 +96,7 @@ pub struct LogWords {
 
 impl LogWords {
     /// The log of an experiment with run directories in `runs`, as it is without further words.
-    pub fn of(experiment: PathBuf, runs: PathBuf) -> LogWords {
+    pub fn new(experiment: PathBuf, runs: PathBuf) -> LogWords {
         LogWords {
             experiment,
             runs,

@@ -9,9 +9,9 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 use prony_base::typed::share;
 use prony_lab::experiment::{Experiment, Origin};
-use serde_json::json;
 
 use super::files::Files;
+use crate::lines::quoted;
 
 /// `prony new ci`
 #[derive(Debug, Args)]
@@ -88,14 +88,11 @@ pub fn files(words: &CiWords) -> anyhow::Result<Files> {
     };
     let git = words.prony_git.as_deref().unwrap_or_default();
     let values = [
-        ("@BUILD@", json!(words.build).to_string()),
-        ("@SERVER@", json!(words.cmd).to_string()),
-        ("@PATH@", json!(words.path).to_string()),
-        (
-            "@FAIL_ON@",
-            json!(format!("{}%", words.fail_on * 100.0)).to_string(),
-        ),
-        ("@PRONY_GIT@", json!(git).to_string()),
+        ("@BUILD@", quoted(&words.build)),
+        ("@SERVER@", quoted(&words.cmd)),
+        ("@PATH@", quoted(&words.path)),
+        ("@FAIL_ON@", quoted(&format!("{}%", words.fail_on * 100.0))),
+        ("@PRONY_GIT@", quoted(git)),
     ];
     let filled = values
         .iter()
@@ -118,9 +115,9 @@ pub fn files(words: &CiWords) -> anyhow::Result<Files> {
     })
 }
 
-/// That an experiment takes the command and the path.
+/// Checks that an experiment takes the command and the path.
 fn check(words: &CiWords) -> anyhow::Result<()> {
-    let (cmd, path) = (json!(words.cmd), json!(words.path));
+    let (cmd, path) = (quoted(&words.cmd), quoted(&words.path));
     let text = format!(
         "title = \"check\"\n[[subject]]\ncmd = {cmd}\n[[workload]]\nrequest = {{ path = {path} }}\n"
     );

@@ -7,13 +7,13 @@ use clap::Args;
 use prony_base::typed::rate;
 use prony_lab::experiment::{Experiment, Origin};
 use prony_load::target;
-use serde_json::json;
 
 use super::files::Files;
+use crate::lines::quoted;
 
 /// The server that stands where none is named: one that is there wherever Prony is.
 const EXAMPLE: &str = "{prony} serve --port {port}";
-/// What it answers.
+/// A path that it answers.
 const EXAMPLE_PATH: &str = "/hello";
 
 /// `prony new experiment`
@@ -112,7 +112,7 @@ pub fn files(words: &ExperimentWords) -> anyhow::Result<Files> {
         quoted(&path)
     );
     let more = "# prony run FILE --budget 10m       the narrowest intervals in ten minutes";
-    done(&words.name, &body, more)
+    experiment_file(&words.name, &body, more)
 }
 
 /// The files of `prony new load`.
@@ -151,7 +151,7 @@ pub fn load(words: &LoadWords) -> anyhow::Result<Files> {
         rates.join(", ")
     );
     let more = "# prony load -R 1000 -c 100 -d 10s URL   the same once, of a server that runs, without a document";
-    done(&words.name, &body, more)
+    experiment_file(&words.name, &body, more)
 }
 
 /// One `[[subject]]`, and the path that is asked for.
@@ -188,12 +188,8 @@ fn of_command(cmd: &str) -> String {
     format!("cmd = {}\n", quoted(cmd))
 }
 
-fn quoted(text: &str) -> String {
-    json!(text).to_string()
-}
-
 /// The file, if an experiment can be read of it.
-fn done(name: &Path, body: &str, more: &str) -> anyhow::Result<Files> {
+fn experiment_file(name: &Path, body: &str, more: &str) -> anyhow::Result<Files> {
     let path = match name.extension() {
         Some(extension) if extension == "toml" => name.to_owned(),
         _ => {

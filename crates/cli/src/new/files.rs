@@ -1,4 +1,4 @@
-//! What `prony new` is to write.
+//! The files that `prony new` writes.
 
 use std::path::PathBuf;
 
@@ -7,6 +7,6 @@ use std::path::PathBuf;
 pub struct Files {
     /// Each with its text; `true`: it is a program.
     pub files: Vec<(PathBuf, String, bool)>,
-    /// What to do next, a command a line.
+    /// The next steps, a command a line.
     pub next: Vec<String>,
 }

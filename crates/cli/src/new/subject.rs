@@ -24,7 +24,7 @@ pub struct SubjectWords {
     pub subject: String,
 }
 
-/// What is written for a language.
+/// The files of a subject in one language.
 struct Template {
     language: &'static str,
     /// Command that must be there, and the package of Debian that brings it.
@@ -112,8 +112,10 @@ pub fn files(words: &SubjectWords) -> anyhow::Result<Files> {
     }
     let folder = PathBuf::from("subjects").join(language).join(name);
     let mut files = vec![(folder.join("subject.toml"), declared(template, name), false)];
-    let own = template.files.iter();
-    files.extend(own.map(|(file, text)| (folder.join(file), text.replace("@NAME@", name), false)));
+    let templates = template.files.iter();
+    files.extend(
+        templates.map(|(file, text)| (folder.join(file), text.replace("@NAME@", name), false)),
+    );
     let shown = folder.display();
     Ok(Files {
         files,

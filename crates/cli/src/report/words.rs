@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use prony_report::{Export, Plot};
 
 /// `prony report`
 #[derive(Debug, Args)]
@@ -39,6 +40,17 @@ pub enum ExportWord {
     Junit,
 }
 
+impl ExportWord {
+    /// The format.
+    pub fn export(self) -> Export {
+        match self {
+            ExportWord::Long => Export::Long,
+            ExportWord::Benchstat => Export::Benchstat,
+            ExportWord::Junit => Export::Junit,
+        }
+    }
+}
+
 /// The pictures of a document.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Picture {
@@ -48,4 +60,15 @@ pub enum Picture {
     Latency,
     /// CPU time per request of subject and generator
     Cpu,
+}
+
+impl Picture {
+    /// The picture.
+    pub fn plot(self) -> Plot {
+        match self {
+            Picture::Rate => Plot::Rate,
+            Picture::Latency => Plot::Latency,
+            Picture::Cpu => Plot::Cpu,
+        }
+    }
 }

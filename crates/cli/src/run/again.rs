@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::words::RunWords;
 
-/// By what name Prony was called, where a launcher stands between it and the user.
+/// The variable with the name by which Prony was called, where a launcher stands between it and the user.
 const CALLED_AS: &str = "PRONY_CALLED_AS";
 
 /// `./prony run experiments/ping.toml --quick --resume runs/ping-001`.
@@ -15,8 +15,13 @@ pub fn resuming(words: &RunWords, dir: &Path) -> String {
     all.extend(words.json.then(|| "--json".to_owned()));
     all.extend(words.open.then(|| "--open".to_owned()));
     all.extend(["--resume".to_owned(), dir.display().to_string()]);
-    let quoted: Vec<String> = all.iter().map(|word| quoted(word)).collect();
-    quoted.join(" ")
+    in_shell(&all)
+}
+
+/// Words as any shell takes them.
+pub fn in_shell(words: &[String]) -> String {
+    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    words.join(" ")
 }
 
 fn called_as() -> String {

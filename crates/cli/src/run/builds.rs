@@ -21,7 +21,7 @@ use crate::home::Home;
 /// A plan whose subjects are built. The builds are not removed, by another Prony either,
 /// as long as this lives.
 pub struct Built {
-    /// What is left to do.
+    /// The rest of the plan.
     pub plan: Plan,
     _outcomes: Vec<(String, BuildOutcome)>,
 }
@@ -36,14 +36,9 @@ pub fn build(
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Option<Built>> {
     let launcher = SupervisedLauncher::new(home.prony.clone(), offer.wanted);
-    let originals = build::source::originals();
     let mut context = BuildContext {
-        cache: &home.cache,
-        originals: originals.as_deref(),
-        prony: &home.prony,
-        kept: home.builds_kept,
-        cancel: interrupted,
         only_kept: true,
+        ..home.build_context(interrupted)
     };
     let mut wanted: BTreeSet<&str> = plan::processes(&plan).map(|of| of.id.as_str()).collect();
     // A subject that is a peer, too, is built once.
@@ -77,8 +72,8 @@ pub fn build(
                 if failed.due {
                     failed.reason += "; without --built it is built first";
                 }
-                let gone = failed.not_run(&subject.id);
-                writeln!(streams.err, "{}", not_run_line(&gone))?
+                let missing = failed.not_run(&subject.id);
+                writeln!(streams.err, "{}", not_run_line(&missing))?
             }
         }
     }
@@ -86,7 +81,7 @@ pub fn build(
     let outcomes: Vec<(String, BuildOutcome)> = named
         .map(|(subject, outcome)| (subject.id.clone(), outcome))
         .collect();
-    // What the builds change, such as a reference that cannot be built, is said before anything is measured.
+    // What the builds change, such as a reference that cannot be built, is printed before anything is measured.
     let known = plan.notes.len();
     let plan = plan::settle(plan, &outcomes);
     for note in &plan.notes[known..] {
@@ -121,7 +116,7 @@ fn is_due(outcome: &BuildOutcome) -> bool {
     matches!(outcome, BuildOutcome::Failed(failed) if failed.due)
 }
 
-/// What is built before anything is measured, and how long that took last time.
+/// Prints what is built before anything is measured, and how long that took last time.
 fn say_due(
     outcomes: &[(&Subject, BuildOutcome)],
     context: &BuildContext<'_>,
@@ -139,7 +134,7 @@ fn say_due(
     Ok(())
 }
 
-/// What is said of a thing that is not run: why, and what would change that.
+/// The line about something that is not run: why, and what would change that.
 pub fn not_run_line(missing: &NotRun) -> String {
     let remedy = match missing.remedy.as_str() {
         "" => String::new(),
@@ -170,13 +165,13 @@ pub fn software(plan: &Plan, subjects: &[Subject]) -> Vec<Software> {
         .flat_map(|subject| &subject.needs.commands)
         .map(String::as_str)
         .collect();
-    let said = tools.into_iter().filter_map(|tool| {
+    let software = tools.into_iter().filter_map(|tool| {
         Some(Software {
             name: tool.to_owned(),
             version: version(tool)?,
         })
     });
-    said.collect()
+    software.collect()
 }
 
 /// The first line that a tool prints when asked for its version.

@@ -1,4 +1,4 @@
-//! What code is about to be measured: the repository around the experiment's file, and this program.
+//! The code that is about to be measured: the repository around the experiment's file, and this program.
 //!
 //! Not for: judging whether two states are the same (`prony log` does).
 
@@ -12,7 +12,7 @@ use prony_record::CodeState;
 use prony_report::log::{COMMITS_KEPT, Commit};
 use sha2::{Digest as _, Sha256};
 
-/// What git is to look at: a log that is written between two runs is no other code.
+/// The paths that git compares: a log that is written between two runs is no other code.
 const SOURCES: [&str; 3] = ["--", ":(top)", ":(top,exclude)*.md"];
 
 /// State of the repository that the file `experiment` lies in; `None` where there is none, or no git.
@@ -48,8 +48,8 @@ pub fn commits(experiment: &Path, commit: &str) -> Vec<Commit> {
 
 /// State of the repository around `folder`; `None` where there is none, or no git.
 pub fn of_folder(folder: &Path) -> Option<CodeState> {
-    let said = git(folder, &["log", "-1", "--format=%H%n%s"])?;
-    let text = String::from_utf8_lossy(&said);
+    let output = git(folder, &["log", "-1", "--format=%H%n%s"])?;
+    let text = String::from_utf8_lossy(&output);
     let mut lines = text.lines();
     let commit = lines.next()?.to_owned();
     let subject = lines.next().unwrap_or_default().to_owned();
@@ -74,7 +74,7 @@ pub fn of_this_program(commit: &str) -> String {
     if !commit.is_empty() && !commit.ends_with('+') {
         return String::new();
     }
-    env::current_exe().map_or_else(|_| String::new(), |own| of_file(&own))
+    env::current_exe().map_or_else(|_| String::new(), |program| of_file(&program))
 }
 
 /// The digest of a file; empty where it cannot be read.
@@ -82,7 +82,7 @@ pub fn of_file(path: &Path) -> String {
     fs::read(path).map_or_else(|_| String::new(), |bytes| digest(&bytes))
 }
 
-/// What git prints of the repository around `folder`; `None`: it fails, or there is no git.
+/// The output of git in the repository around `folder`; `None`: it fails, or there is no git.
 pub fn git(folder: &Path, words: &[&str]) -> Option<Vec<u8>> {
     let output = Command::new("git")
         .arg("-C")

@@ -8,6 +8,7 @@ use anyhow::{Context as _, bail};
 
 use super::words::RunWords;
 use crate::cause::CannotWrite;
+use crate::paths::file_name;
 
 /// Numbers that are tried before giving up.
 const NUMBER_MAX: u32 = 9_999;
@@ -21,11 +22,7 @@ pub fn choose(words: &RunWords) -> anyhow::Result<PathBuf> {
         fs::create_dir_all(dir).with_context(CannotWrite::at(dir))?;
         return Ok(dir.clone());
     }
-    let stem = words
-        .experiment
-        .file_stem()
-        .unwrap_or_default()
-        .to_string_lossy();
+    let stem = file_name(&words.experiment.with_extension(""));
     next_free(Path::new("runs"), &stem)
 }
 

@@ -1,4 +1,4 @@
-//! How small a difference a run that was given a time will tell, said once, when its first blocks have shown how its figures vary.
+//! How small a difference a run that was given a time will tell, printed once, when its first blocks have shown how its figures vary.
 //!
 //! Nothing follows from it for the run: its blocks and windows are fixed. It is worked out between two blocks, while no process of
 //! a trial is alive.
@@ -16,11 +16,11 @@ use super::progress::Bar;
 use super::words::percent;
 use crate::report;
 
-/// The part of the blocks after which it is said, in percent: then its upper end is about twice the lower one at the most where a server, its
+/// The part of the blocks after which it is printed, in percent: then its upper end is about twice the lower one at the most where a server, its
 /// other state and its copy are compared.
 const SEEN_PERCENT: u32 = 60;
 
-/// What is still to be said.
+/// A forecast that is still to be printed.
 pub struct Forecast {
     dir: PathBuf,
     blocks: u32,
@@ -28,7 +28,7 @@ pub struct Forecast {
     left: u32,
 }
 
-/// Blocks of `planned` after which it is said. `None`: then the run is over.
+/// Blocks of `planned` after which it is printed. `None`: then the run is over.
 pub fn after(planned: u32) -> Option<u32> {
     let seen = (planned * SEEN_PERCENT).div_ceil(100);
     let seen = seen.max(BLOCKS_INTERVAL_MIN as u32);
@@ -36,8 +36,8 @@ pub fn after(planned: u32) -> Option<u32> {
 }
 
 impl Forecast {
-    /// Of the run of `plan` in `dir`.
-    pub fn of(plan: &Plan, dir: &Path) -> Option<Forecast> {
+    /// Of the run of `plan` in `dir`; `None`: it is too short.
+    pub fn new(plan: &Plan, dir: &Path) -> Option<Forecast> {
         let blocks = after(plan.blocks)?;
         Some(Forecast {
             dir: dir.to_owned(),
@@ -46,7 +46,7 @@ impl Forecast {
         })
     }
 
-    /// Whether this event is the one after which it is said.
+    /// Whether this event is the one after which it is printed.
     pub fn is_due(&mut self, event: &Event<'_>) -> bool {
         let ended = match event {
             Event::Begun { kept, .. } => *kept,
@@ -87,7 +87,7 @@ mod tests {
             cells: vec![prony_record::Cell::default(); 2],
             ..Plan::default()
         };
-        let mut forecast = Forecast::of(&plan, Path::new("")).expect("blocks to come");
+        let mut forecast = Forecast::new(&plan, Path::new("")).expect("blocks to come");
         let mut is_due = |generator: &str| {
             let trial = prony_record::Trial {
                 generator: generator.to_owned(),

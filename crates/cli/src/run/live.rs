@@ -31,10 +31,10 @@ const EVERY: Nanos = Nanos::from_secs(1);
 const REST: u64 = 20;
 /// How long the last state may take to be fetched by a page that is open.
 const LAST: Nanos = Nanos::from_secs(1);
-/// What a page shows until there is a document.
+/// The page until there is a document.
 const EMPTY: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>Prony</title>\n</head>\n<body>\n\
                      <header></header>\n<main></main>\n</body>\n</html>\n";
-/// What brings the next states into a page that is open.
+/// The script that brings the next states into an open page.
 const SCRIPT: &str = include_str!("live/page.js");
 /// How the line above the document looks.
 const STYLE: &str = "position:sticky;top:0;z-index:1;margin:0;max-width:none;padding:.4rem 0;background:var(--paper,Canvas);color:var(--ink,CanvasText);\

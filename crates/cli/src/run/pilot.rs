@@ -23,8 +23,8 @@ use prony_report::pilot::{Pilot, by_first_trials, pilot};
 use prony_stats::{Allocation, BLOCKS_INTERVAL_MIN, WINDOWS};
 
 use super::warm_up::{self, ChosenWarmUp};
-use super::words::{ByWrk, RunWords, percent, said, typed};
-use super::{Course, PER_TRIAL, beside, folder, forecast};
+use super::words::{ByWrk, RunWords, describe, percent, typed};
+use super::{Course, PER_TRIAL, beside, folder, forecast, run_quietly_as};
 use crate::report;
 use crate::{Ending, Streams};
 
@@ -33,7 +33,7 @@ const BLOCKS: u32 = 3;
 /// Windows of a pilot; shorter where the experiment's own are.
 const WINDOW: Nanos = Nanos::from_secs(1);
 
-/// What `words` or the experiment aim at, where neither says blocks or windows on the command line.
+/// The aim of `words` or the experiment, where neither says blocks or windows on the command line.
 pub fn aim(words: &RunWords, of_experiment: Option<Aim>) -> Option<Aim> {
     let budget = words.budget.map(Aim::Budget);
     let typed = budget.or(words.precision.map(Aim::Precision));
@@ -42,28 +42,28 @@ pub fn aim(words: &RunWords, of_experiment: Option<Aim>) -> Option<Aim> {
     typed.or(of_experiment.filter(|_| !is_fixed))
 }
 
-/// What a dry run says of an aim.
+/// The note of a dry run about an aim.
 pub fn decides(aim: Aim) -> String {
     format!(
         "a pilot chooses other blocks and windows for {}, so that the time is another, too",
-        said(aim)
+        describe(aim)
     )
 }
 
-/// A pilot of `planned`, then the run that it decides on. `own`: the warm-up that is asked for.
+/// A pilot of `planned`, then the run that it decides on. `requested`: the warm-up that is asked for.
 pub fn run(
     words: &RunWords,
     aim: Aim,
-    own: Option<Nanos>,
+    requested: Option<Nanos>,
     planned: &Plan,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Ending> {
-    if let Some(why) = cannot_be_met(aim, own, planned) {
+    if let Some(why) = cannot_be_met(aim, requested, planned) {
         writeln!(streams.err, "prony: {why}")?;
         return Ok(Ending::Usage);
     }
     let dir = folder::choose(words)?;
-    let warmed = match warmed_up(words, aim, own, planned, &dir, streams)? {
+    let warmed = match warmed_up(words, aim, requested, planned, &dir, streams)? {
         Ok(warmed) => warmed,
         Err(ending) => return Ok(ending),
     };
@@ -101,7 +101,7 @@ pub fn run(
     )?;
     let note = format!(
         "{what} were chosen for {}, before the first of them, by {by}.",
-        said(aim),
+        describe(aim),
     );
     let words = RunWords {
         blocks: Some(chosen.blocks as u32),
@@ -111,7 +111,7 @@ pub fn run(
     };
     let notes = [note, warmed.note];
     let notes = notes.into_iter().filter(|note| !note.is_empty()).collect();
-    super::whole(&words, &Course::Chosen(notes), streams)
+    super::run_as(&words, &Course::Chosen(notes), streams)
 }
 
 /// Looks at each cell of `planned`, and chooses the warm-up. `Err` with how that ended, where the user ended it or nothing
@@ -119,12 +119,12 @@ pub fn run(
 fn warmed_up(
     words: &RunWords,
     aim: Aim,
-    own: Option<Nanos>,
+    requested: Option<Nanos>,
     planned: &Plan,
     dir: &Path,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Result<ChosenWarmUp, Ending>> {
-    let from_the_start = match warm_up::trials(words, aim, planned, own, dir) {
+    let from_the_start = match warm_up::trials(words, aim, planned, requested, dir) {
         Ok(from_the_start) => from_the_start,
         Err(chosen) => return Ok(Ok(chosen)),
     };
@@ -132,7 +132,7 @@ fn warmed_up(
         streams.err,
         "Finding the warm-up that each server needs (not counted):"
     )?;
-    let ending = unheard(&from_the_start, streams)?;
+    let ending = run_quietly_as(&from_the_start, &Course::Pilot, streams)?;
     let there = dir.join(layout::WARM_UP);
     // Where nothing can be measured there is no run either.
     if matches!(ending, Ending::Interrupted | Ending::Usage) || !there.join(layout::PLAN).exists() {
@@ -142,23 +142,13 @@ fn warmed_up(
     let Some(found) = prony_report::warm_up::warm_up(&run) else {
         return Ok(Ok(ChosenWarmUp::default()));
     };
-    let chosen = warm_up::decided(&found, own);
+    let chosen = warm_up::decided(&found, requested);
     writeln!(streams.err, "{}", chosen.note)?;
     let length = chosen.length.unwrap_or_default();
     Ok(Ok(ChosenWarmUp {
         pilot: by_first_trials(&run, planned, length).map(Box::new),
         ..chosen
     }))
-}
-
-/// A run that is in no result: its documents and progress are, its answer is not printed.
-fn unheard(words: &RunWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
-    let mut unheard = Vec::new();
-    let mut quiet = Streams {
-        out: &mut unheard,
-        err: &mut *streams.err,
-    };
-    super::whole(words, &Course::Pilot, &mut quiet)
 }
 
 /// Runs the pilot itself, whose figures are no result. `Err` with how that ended, where the user ended it or nothing follows from it.
@@ -177,7 +167,7 @@ fn first(
         ..fixed(words, planned)
     };
     writeln!(streams.err, "Pilot run (not counted):")?;
-    let ending = unheard(&of_pilot, streams)?;
+    let ending = run_quietly_as(&of_pilot, &Course::Pilot, streams)?;
     if matches!(ending, Ending::Interrupted | Ending::Usage) {
         return Ok(Err(ending));
     }
@@ -209,7 +199,7 @@ fn words_of(chosen: &Allocation, window: Option<Nanos>, planned: &Plan) -> Strin
     }
 }
 
-/// What the choice rests on, for the document, and what is to be expected of it.
+/// The grounds of the choice, for the document, and what can be expected of it.
 fn grounds(chosen: &Allocation, is_piloted: bool) -> (String, String) {
     let blocks = counted(BLOCKS, "block");
     if is_piloted {
@@ -285,13 +275,13 @@ fn too_little(budget: Nanos, least_s: f64) -> String {
 
 /// Why a budget is refused before anything is measured: warm-ups and the shortest windows alone take longer. What starting takes is
 /// estimated in what is said, and known only later.
-fn cannot_be_met(aim: Aim, own: Option<Nanos>, planned: &Plan) -> Option<String> {
+fn cannot_be_met(aim: Aim, requested: Option<Nanos>, planned: &Plan) -> Option<String> {
     let Aim::Budget(time) = aim else { return None };
     if planned.duration_ns == 0 {
         return None;
     }
     let trials = (planned.cells.len() * BLOCKS_INTERVAL_MIN) as f64;
-    let loaded_s = trials * (WINDOWS[0] + own.unwrap_or_default().as_secs_f64());
+    let loaded_s = trials * (WINDOWS[0] + requested.unwrap_or_default().as_secs_f64());
     let starts_s = trials * PER_TRIAL.as_secs_f64();
     (time.as_secs_f64() < loaded_s).then(|| too_little(time, loaded_s + starts_s))
 }

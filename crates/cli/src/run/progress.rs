@@ -119,7 +119,7 @@ impl<'a> Bar<'a> {
     }
 }
 
-/// What a search found.
+/// The result of a search.
 fn highest(trial: &Trial) -> String {
     let Some(search) = &trial.search else {
         return String::new();
@@ -134,7 +134,7 @@ fn highest(trial: &Trial) -> String {
     }
 }
 
-/// What a program did, by its first line: `2.000e7 coroutines/s in 0.250 s`.
+/// The rate of a program, by its first line: `2.000e7 coroutines/s in 0.250 s`.
 fn speed(trial: &Trial) -> String {
     let line = trial.program.as_ref().and_then(|p| p.lines.first());
     let Some(line) = line.filter(|line| line.elapsed_ns > 0) else {
@@ -148,7 +148,7 @@ fn speed(trial: &Trial) -> String {
 fn title(cell: &str, block: u32, generator: &str) -> String {
     match generator {
         "prony" => format!("block {} {cell}", block + 1),
-        own if is_profile(own) => format!("{own} {cell}"),
+        profile if is_profile(profile) => format!("{profile} {cell}"),
         other => format!("block {} {cell} ({other})", block + 1),
     }
 }

@@ -13,7 +13,7 @@ use prony_record::{Plan, layout};
 use prony_report::pilot::Pilot;
 use prony_report::warm_up::{WarmUp, WarmUpCause};
 
-use super::words::{ByWrk, RunWords, said};
+use super::words::{ByWrk, RunWords, describe};
 
 /// Window of each of these trials, and so the longest warm-up that follows from them.
 const WINDOW: Nanos = Nanos::from_secs(3);
@@ -27,32 +27,32 @@ const LOOKS: u32 = 2;
 /// Where nothing is looked at and the experiment asks for none, at the most.
 const UNSEEN: Nanos = Nanos::from_millis(500);
 
-/// What is warmed up for how long, and what finding out took.
+/// The warm-up that was chosen, and how long choosing took.
 #[derive(Default)]
 pub struct ChosenWarmUp {
     /// The warm-up; `None`: the experiment's.
     pub length: Option<Nanos>,
-    /// What it follows from; empty where nothing was looked at.
+    /// The reason; empty where nothing was tried.
     pub note: String,
     /// Seconds that it took.
     pub spent_s: f64,
-    /// What the same trials tell of what a run costs.
+    /// The cost of a run by the same trials.
     pub pilot: Option<Box<Pilot>>,
 }
 
 /// The warm-up that the command line or the experiment asks for.
-pub fn asked(words: &RunWords, of_experiment: &Run, planned: &Plan) -> Option<Nanos> {
-    let is_asked = words.warmup.is_some() || of_experiment.is_warmup_said;
-    is_asked.then_some(Nanos(planned.warmup_ns))
+pub fn requested(words: &RunWords, of_experiment: &Run, planned: &Plan) -> Option<Nanos> {
+    let is_requested = words.warmup.is_some() || of_experiment.is_warmup_said;
+    is_requested.then_some(Nanos(planned.warmup_ns))
 }
 
 /// The words of the run that looks at each cell of `planned`, in `dir`; `Err`: nothing is looked at, and what is chosen
-/// then. `own`: the warm-up that is asked for.
+/// then. `requested`: the warm-up that is asked for.
 pub fn trials(
     words: &RunWords,
     aim: Aim,
     planned: &Plan,
-    own: Option<Nanos>,
+    requested: Option<Nanos>,
     dir: &Path,
 ) -> Result<RunWords, ChosenWarmUp> {
     // Programs and clients have windows of their own, or none.
@@ -62,12 +62,12 @@ pub fn trials(
     // A copy is measured by runs of more blocks only.
     let cells = planned.cells.iter().filter(|cell| !planned.is_copy(cell));
     let Some((looks, window)) = looks(aim, cells.count() as u64) else {
-        let length = own.unwrap_or(UNSEEN.min(Nanos(planned.warmup_ns)));
-        let by = own.map_or("", |_| ", as asked for");
+        let length = requested.unwrap_or(UNSEEN.min(Nanos(planned.warmup_ns)));
+        let by = requested.map_or("", |_| ", as asked for");
         let note = format!(
             "Warm-up: {length}{by}; looking at each of {} from its first request on would take too much of {}.",
             counted(planned.cells.len(), "cell"),
-            said(aim)
+            describe(aim)
         );
         return Err(ChosenWarmUp {
             length: Some(length),
@@ -103,25 +103,25 @@ fn looks(aim: Aim, cells: u64) -> Option<(u32, Nanos)> {
     of(LOOKS).or_else(|| of(1))
 }
 
-/// What follows from `found`, where the experiment asks for `own`.
-pub fn decided(found: &WarmUp, own: Option<Nanos>) -> ChosenWarmUp {
-    let own = own.unwrap_or_default();
-    let (said, cell) = (found.length, &found.cell);
+/// The warm-up that follows from `found`, where the experiment asks for `requested`.
+pub fn decided(found: &WarmUp, requested: Option<Nanos>) -> ChosenWarmUp {
+    let requested = requested.unwrap_or_default();
+    let (length, cell) = (found.length, &found.cell);
     let cause = match found.cause {
-        WarmUpCause::Settled => format!("{cell} reached its later rate after {said}"),
-        WarmUpCause::Rising => format!("the rate of {cell} still rose after {said}"),
+        WarmUpCause::Settled => format!("{cell} reached its later rate after {length}"),
+        WarmUpCause::Rising => format!("the rate of {cell} still rose after {length}"),
         WarmUpCause::Requests => {
-            format!("{cell} had answered thousands of requests, or had had {said}")
+            format!("{cell} had answered thousands of requests, or had had {length}")
         }
     };
-    let length = found.length.max(own);
-    let own = match own >= found.length {
-        true => format!("; {own} is asked for"),
+    let length = found.length.max(requested);
+    let requested = match requested >= found.length {
+        true => format!("; {requested} is asked for"),
         false => String::new(),
     };
     ChosenWarmUp {
         length: Some(length),
-        note: format!("Warm-up: {length}. The slowest: {cause}{own}."),
+        note: format!("Warm-up: {length}. The slowest: {cause}{requested}."),
         spent_s: found.spent.as_secs_f64(),
         pilot: None,
     }

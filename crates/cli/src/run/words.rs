@@ -138,7 +138,7 @@ pub enum ByWrk {
 
 impl RunWords {
     /// An experiment as it is.
-    pub fn of(experiment: PathBuf) -> RunWords {
+    pub fn new(experiment: PathBuf) -> RunWords {
         RunWords {
             experiment,
             ..RunWords::default()
@@ -147,46 +147,36 @@ impl RunWords {
 
     /// The words that repeat the run, without those that only say where to write.
     pub fn command(&self) -> Vec<String> {
-        let mut words = vec!["run".to_owned(), self.experiment.display().to_string()];
-        words.extend(self.quick.then(|| "--quick".to_owned()));
-        words.extend(self.built.then(|| "--built".to_owned()));
-        for only in &self.only {
-            words.extend(["--only".to_owned(), only.clone()]);
-        }
-        for asked in &self.revision {
-            words.extend(["--revision".to_owned(), asked.to_string()]);
-        }
-        if let Some(blocks) = self.blocks {
-            words.extend(["--blocks".to_owned(), blocks.to_string()]);
-        }
-        if let Some(length) = self.duration {
-            words.extend(["--duration".to_owned(), duration::typed(length)]);
-        }
-        if let Some(length) = self.warmup {
-            words.extend(["--warmup".to_owned(), duration::typed(length)]);
-        }
-        if let Some(length) = self.visits {
-            words.extend(["--visits".to_owned(), visits_typed(length)]);
-        }
+        let switch = |is_set: bool, flag: &str| is_set.then(|| flag.to_owned());
+        let valued = |flag: &'static str, value: Option<String>| {
+            let words = value.map(|value| [flag.to_owned(), value]);
+            words.into_iter().flatten()
+        };
         let cross_check = self.cross_check.and_then(|of| of.to_possible_value());
-        if let Some(of) = cross_check {
-            words.extend(["--cross-check".to_owned(), of.get_name().to_owned()]);
-        }
-        words.extend(self.profile.then(|| "--profile".to_owned()));
-        if let Some(cores) = &self.cores {
-            words.extend(["--cores".to_owned(), lists::typed(cores)]);
-        }
-        if let Some(seed) = self.seed {
-            words.extend(["--seed".to_owned(), seed.to_string()]);
-        }
-        words.extend(self.yes_i_own_this_host.then(|| OWNED.to_owned()));
-        words.extend(self.files_anywhere.then(|| FLAG.to_owned()));
+        let cross_check = cross_check.map(|of| of.get_name().to_owned());
+        let mut words = vec!["run".to_owned(), self.experiment.display().to_string()];
+        words.extend(switch(self.quick, "--quick"));
+        words.extend(switch(self.built, "--built"));
+        let only = self.only.iter();
+        words.extend(only.flat_map(|only| valued("--only", Some(only.clone()))));
+        let revisions = self.revision.iter();
+        words.extend(revisions.flat_map(|one| valued("--revision", Some(one.to_string()))));
+        words.extend(valued("--blocks", self.blocks.map(|n| n.to_string())));
+        words.extend(valued("--duration", self.duration.map(duration::typed)));
+        words.extend(valued("--warmup", self.warmup.map(duration::typed)));
+        words.extend(valued("--visits", self.visits.map(visits_typed)));
+        words.extend(valued("--cross-check", cross_check));
+        words.extend(switch(self.profile, "--profile"));
+        words.extend(valued("--cores", self.cores.as_ref().map(lists::typed)));
+        words.extend(valued("--seed", self.seed.map(|n| n.to_string())));
+        words.extend(switch(self.yes_i_own_this_host, OWNED));
+        words.extend(switch(self.files_anywhere, FLAG));
         words
     }
 }
 
 /// `a budget of 5m`
-pub fn said(aim: Aim) -> String {
+pub fn describe(aim: Aim) -> String {
     match aim {
         Aim::Budget(time) => format!("a budget of {}", typed(time)),
         Aim::Precision(share) => format!("a precision of {}", percent(share)),

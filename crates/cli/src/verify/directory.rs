@@ -7,10 +7,10 @@ use prony_base::counted;
 use prony_lab::folder::inside;
 use prony_lab::store::{self, Stored};
 use prony_lab::sums::{self, State};
-use prony_record::{Trial, is_profile, layout};
+use prony_record::{LoadReport, is_profile, layout};
 use prony_report::Run;
 
-use super::seen::Seen;
+use super::outcome::VerifyOutcome;
 use crate::bundle::pack::RUN;
 use crate::run::code;
 use crate::{bundle, report};
@@ -19,22 +19,22 @@ use crate::{bundle, report};
 const OWN: &str = "prony";
 
 /// Looks at a run directory: see the words of `prony verify`.
-pub fn verify_run(dir: &Path, seen: &mut Seen) -> anyhow::Result<()> {
-    let before = seen.wrong.len();
-    let Some((count, histograms)) = records(dir, seen)? else {
+pub fn verify_run(dir: &Path, outcome: &mut VerifyOutcome) -> anyhow::Result<()> {
+    let before = outcome.wrong.len();
+    let Some((count, histograms)) = records(dir, outcome)? else {
         return Ok(());
     };
     // Without them, documents would differ for a reason that has been told.
-    if seen.wrong.len() > before {
-        seen.notes.push(format!(
+    if outcome.wrong.len() > before {
+        outcome.notes.push(format!(
             "{}: its documents were not rendered again, as its records do not hold",
             dir.display()
         ));
         return Ok(());
     }
-    let documents = documents(dir, seen)?;
-    if seen.wrong.len() == before {
-        seen.holds.push(format!(
+    let documents = documents(dir, outcome)?;
+    if outcome.wrong.len() == before {
+        outcome.holds.push(format!(
             "{}: whole: {}, {}, {} as rendered",
             dir.display(),
             counted(count, "trial"),
@@ -46,61 +46,66 @@ pub fn verify_run(dir: &Path, seen: &mut Seen) -> anyhow::Result<()> {
 }
 
 /// Looks at a bundle, and where it lies beside its documents, at whether it renders to them.
-pub fn verify_bundle(path: &Path, documents: Option<&Path>, seen: &mut Seen) -> anyhow::Result<()> {
+pub fn verify_bundle(
+    path: &Path,
+    documents: Option<&Path>,
+    outcome: &mut VerifyOutcome,
+) -> anyhow::Result<()> {
     let unpacked = match bundle::for_a_while(path, RUN) {
         Ok(unpacked) => unpacked,
         Err(error) => {
-            seen.wrong.push(format!("{error:#}"));
+            outcome.wrong.push(format!("{error:#}"));
             return Ok(());
         }
     };
     let dir = unpacked.dir.as_path();
-    let mut own = Seen::default();
-    if let Some((count, histograms)) = records(dir, &mut own)?
-        && own.wrong.is_empty()
+    let mut part = VerifyOutcome::default();
+    if let Some((count, histograms)) = records(dir, &mut part)?
+        && part.wrong.is_empty()
     {
-        own.holds.push(format!(
+        part.holds.push(format!(
             "{}: whole: {}, {}",
             dir.display(),
             counted(count, "trial"),
             counted(histograms, "histogram")
         ));
         match documents {
-            Some(folder) => beside(dir, folder, &mut own)?,
-            None => digests(dir, &mut own)?,
+            Some(folder) => beside(dir, folder, &mut part)?,
+            None => digests(dir, &mut part)?,
         }
     }
     // The temporary folder is gone when this is read.
-    let told = |line: String| line.replace(&dir.display().to_string(), &path.display().to_string());
-    if own.wrong.is_empty() {
-        own.holds.push(format!(
+    let relocated =
+        |line: String| line.replace(&dir.display().to_string(), &path.display().to_string());
+    if part.wrong.is_empty() {
+        part.holds.push(format!(
             "{}: every content matches its digest",
             path.display()
         ));
     }
-    seen.wrong.extend(own.wrong.into_iter().map(told));
-    seen.notes.extend(own.notes.into_iter().map(told));
-    seen.holds.extend(own.holds.into_iter().map(told));
+    outcome.wrong.extend(part.wrong.into_iter().map(relocated));
+    outcome.notes.extend(part.notes.into_iter().map(relocated));
+    outcome.holds.extend(part.holds.into_iter().map(relocated));
     Ok(())
 }
 
 /// Looks at the records of a run; how many trials and histograms there are, where they can be read.
-fn records(dir: &Path, seen: &mut Seen) -> anyhow::Result<Option<(usize, usize)>> {
-    sealed(dir, seen)?;
+fn records(dir: &Path, outcome: &mut VerifyOutcome) -> anyhow::Result<Option<(usize, usize)>> {
+    sealed(dir, outcome)?;
     let stored = match store::read(dir) {
         Ok(stored) => stored,
         Err(error) => {
-            seen.wrong.push(error.to_string());
+            outcome.wrong.push(error.to_string());
             return Ok(None);
         }
     };
-    cut_off(dir, seen);
-    let histograms = trials(dir, &stored, seen);
+    cut_off(dir, outcome);
+    let histograms = trials(dir, &stored, outcome);
     Ok(Some((stored.trials.len(), histograms)))
 }
 
 /// Whether the documents in `folder` are what the records in `dir` render to.
-fn beside(dir: &Path, folder: &Path, seen: &mut Seen) -> anyhow::Result<()> {
+fn beside(dir: &Path, folder: &Path, outcome: &mut VerifyOutcome) -> anyhow::Result<()> {
     let (run, _) = report::read_beside(dir, folder)?;
     let rendered = prony_report::render(&run);
     let mut same = 0;
@@ -112,7 +117,7 @@ fn beside(dir: &Path, folder: &Path, seen: &mut Seen) -> anyhow::Result<()> {
             same += 1;
             continue;
         }
-        seen.wrong.push(format!(
+        outcome.wrong.push(format!(
             "{}:{}: is not what {} renders to; `prony report {}` renders it again",
             path.display(),
             differs_at(&there, text.as_bytes()),
@@ -120,23 +125,24 @@ fn beside(dir: &Path, folder: &Path, seen: &mut Seen) -> anyhow::Result<()> {
             folder.display()
         ));
     }
-    if same == 0 && seen.wrong.is_empty() {
-        seen.wrong.push(format!(
+    if same == 0 && outcome.wrong.is_empty() {
+        outcome.wrong.push(format!(
             "{}: holds none of the documents of its {}",
             folder.display(),
             bundle::BESIDE
         ));
     }
-    if seen.wrong.is_empty() {
+    if outcome.wrong.is_empty() {
         let documents = counted(same, "document");
-        seen.holds
+        outcome
+            .holds
             .push(format!("{}: {documents} as rendered", folder.display()));
     }
     Ok(())
 }
 
 /// Whether the records in `dir` render to what they rendered to when they were packed.
-fn digests(dir: &Path, seen: &mut Seen) -> anyhow::Result<()> {
+fn digests(dir: &Path, outcome: &mut VerifyOutcome) -> anyhow::Result<()> {
     let (run, _) = report::read(dir)?;
     let rendered = prony_report::render(&run);
     let Some(sums) = sums::read(dir, layout::DOCUMENTS_SUMS)? else {
@@ -145,20 +151,20 @@ fn digests(dir: &Path, seen: &mut Seen) -> anyhow::Result<()> {
     let mut others = 0;
     let files = report::files(&rendered);
     for (name, text) in &files {
-        let listed = sums.files.iter().find(|(_, own)| own == name);
+        let listed = sums.files.iter().find(|(_, file)| file == name);
         if listed.is_none_or(|(digest, _)| *digest != code::digest(text.as_bytes())) {
             others += 1;
         }
     }
     let documents = counted(files.len(), "document");
     match others {
-        0 => seen.holds.push(format!("{}: {documents} rendered as before", dir.display())),
-        _ if sums.head == report::renderer() => seen.wrong.push(format!(
+        0 => outcome.holds.push(format!("{}: {documents} rendered as before", dir.display())),
+        _ if sums.head == report::renderer() => outcome.wrong.push(format!(
             "{}: the records render to something else than when they were packed, in {} of {documents}",
             dir.display(),
             others
         )),
-        _ => seen.notes.push(format!(
+        _ => outcome.notes.push(format!(
             "{}: {}, and this Prony renders {others} of {documents} otherwise",
             dir.display(),
             sums.head
@@ -168,9 +174,9 @@ fn digests(dir: &Path, seen: &mut Seen) -> anyhow::Result<()> {
 }
 
 /// Whether the records are, byte for byte, what they were when the run ended.
-fn sealed(dir: &Path, seen: &mut Seen) -> anyhow::Result<()> {
+fn sealed(dir: &Path, outcome: &mut VerifyOutcome) -> anyhow::Result<()> {
     let Some(sums) = sums::read(dir, layout::RECORDS_SUMS)? else {
-        seen.notes.push(format!(
+        outcome.notes.push(format!(
             "{}: no {}: it has not ended, or an older Prony made it; a changed byte is seen only where it contradicts another",
             dir.display(),
             layout::RECORDS_SUMS
@@ -181,8 +187,10 @@ fn sealed(dir: &Path, seen: &mut Seen) -> anyhow::Result<()> {
         let path = dir.join(name);
         match state {
             State::Same => {}
-            State::Missing => seen.wrong.push(format!("{}: is not there", path.display())),
-            State::Changed => seen.wrong.push(format!(
+            State::Missing => outcome
+                .wrong
+                .push(format!("{}: is not there", path.display())),
+            State::Changed => outcome.wrong.push(format!(
                 "{}: was changed after the run ended: its digest differs from {}",
                 path.display(),
                 layout::RECORDS_SUMS
@@ -193,7 +201,7 @@ fn sealed(dir: &Path, seen: &mut Seen) -> anyhow::Result<()> {
 }
 
 /// A last line that a crash cut off is passed over by whatever reads it, and told here.
-fn cut_off(dir: &Path, seen: &mut Seen) {
+fn cut_off(dir: &Path, outcome: &mut VerifyOutcome) {
     let Ok(path) = inside(dir, layout::TRIALS) else {
         return;
     };
@@ -207,7 +215,7 @@ fn cut_off(dir: &Path, seen: &mut Seen) {
         let lines = text
             .split(|byte| *byte == b'\n')
             .filter(|line| !line.is_empty());
-        seen.wrong.push(format!(
+        outcome.wrong.push(format!(
             "{}:{}: a trial that is cut off, and passed over; `prony run --resume` does it again",
             path.display(),
             lines.count()
@@ -216,7 +224,7 @@ fn cut_off(dir: &Path, seen: &mut Seen) {
 }
 
 /// Accounts and histograms of all trials; how many histograms there are.
-fn trials(dir: &Path, stored: &Stored, seen: &mut Seen) -> usize {
+fn trials(dir: &Path, stored: &Stored, outcome: &mut VerifyOutcome) -> usize {
     let mut histograms = 0;
     for trial in &stored.trials {
         let place = format!(
@@ -226,14 +234,17 @@ fn trials(dir: &Path, stored: &Stored, seen: &mut Seen) -> usize {
             trial.block.saturating_add(1)
         );
         if !stored.plan.cells.iter().any(|cell| cell.id == trial.cell) {
-            seen.wrong
+            outcome
+                .wrong
                 .push(format!("{place}: the plan has no such cell"));
         }
-        if let Some(what) = account(trial) {
-            seen.wrong.push(format!("{place}: {what}"));
+        let keeps_all = trial.generator == OWN || is_profile(&trial.generator);
+        let load = trial.load.as_ref().filter(|_| keeps_all);
+        if let Some(what) = load.and_then(LoadReport::unbalanced) {
+            outcome.wrong.push(format!("{place}: {what}"));
         }
         match stored.histogram(trial) {
-            Err(error) => seen.wrong.push(error.to_string()),
+            Err(error) => outcome.wrong.push(error.to_string()),
             Ok(None) => {}
             Ok(Some(histogram)) => {
                 histograms += 1;
@@ -241,7 +252,7 @@ fn trials(dir: &Path, stored: &Stored, seen: &mut Seen) -> usize {
                 let contradicted = load.and_then(|load| load.contradicted(&histogram));
                 if let Some(what) = contradicted {
                     let name = trial.histogram.as_deref().unwrap_or_default();
-                    seen.wrong.push(format!("{place}: {name}: {what}"));
+                    outcome.wrong.push(format!("{place}: {name}: {what}"));
                 }
             }
         }
@@ -249,16 +260,8 @@ fn trials(dir: &Path, stored: &Stored, seen: &mut Seen) -> usize {
     histograms
 }
 
-fn account(trial: &Trial) -> Option<String> {
-    let load = trial
-        .load
-        .as_ref()
-        .filter(|_| trial.generator == OWN || is_profile(&trial.generator))?;
-    load.unbalanced()
-}
-
 /// Whether the documents are what the records render to; how many there are.
-fn documents(dir: &Path, seen: &mut Seen) -> anyhow::Result<usize> {
+fn documents(dir: &Path, outcome: &mut VerifyOutcome) -> anyhow::Result<usize> {
     let (run, _) = report::read(dir)?;
     let rendered = prony_report::render(&run);
     let files = report::files(&rendered);
@@ -273,7 +276,7 @@ fn documents(dir: &Path, seen: &mut Seen) -> anyhow::Result<usize> {
         let there = match fs::read(&path) {
             Ok(there) => there,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                seen.wrong.push(format!(
+                outcome.wrong.push(format!(
                     "{}: is not there; `prony report {}` renders it",
                     path.display(),
                     dir.display()
@@ -281,27 +284,29 @@ fn documents(dir: &Path, seen: &mut Seen) -> anyhow::Result<usize> {
                 continue;
             }
             Err(error) => {
-                seen.wrong.push(format!("{}: {error}", path.display()));
+                outcome.wrong.push(format!("{}: {error}", path.display()));
                 continue;
             }
         };
         if there == text.as_bytes() {
             continue;
         }
-        let state = states.iter().find(|(own, _)| own == name).map(|of| of.1);
+        let state = states.iter().find(|(file, _)| file == name).map(|of| of.1);
         let place = format!("{}:{}", path.display(), differs_at(&there, text.as_bytes()));
         if state == Some(State::Changed) {
-            seen.wrong
+            outcome
+                .wrong
                 .push(format!("{place}: was changed after it was rendered"));
         } else if renderer == report::renderer() {
-            seen.wrong
+            outcome
+                .wrong
                 .push(format!("{place}: the records render to something else"));
         } else {
             others += 1;
         }
     }
     if others > 0 {
-        seen.notes.push(format!(
+        outcome.notes.push(format!(
             "{}: {} {}, and this Prony ({}) writes other bytes: whether they match the records cannot be checked; `prony report` renders them again",
             dir.display(),
             counted(others, "document"),
@@ -314,11 +319,12 @@ fn documents(dir: &Path, seen: &mut Seen) -> anyhow::Result<usize> {
 
 /// Which Prony rendered a run whose documents do not say: as far as is known, that which made it.
 fn run_by(run: &Run) -> String {
-    let environment = &run.environment;
-    match environment.prony_commit.as_str() {
-        "" => format!("rendered by prony {}", environment.prony_version),
-        commit => format!("rendered by prony {} ({commit})", environment.prony_version),
-    }
+    let (version, commit) = (
+        &run.environment.prony_version,
+        &run.environment.prony_commit,
+    );
+    let version = report::version_and_commit(version, commit);
+    format!("rendered by prony {version}")
 }
 
 /// The first line, from 1, in which two texts differ.
@@ -328,9 +334,9 @@ fn differs_at(one: &[u8], other: &[u8]) -> usize {
 }
 
 /// Looks at a folder that holds documents without their records.
-pub fn verify_documents(dir: &Path, seen: &mut Seen) -> anyhow::Result<()> {
+pub fn verify_documents(dir: &Path, outcome: &mut VerifyOutcome) -> anyhow::Result<()> {
     let Some(sums) = sums::read(dir, layout::DOCUMENTS_SUMS)? else {
-        seen.notes.push(format!(
+        outcome.notes.push(format!(
             "{}: no {}: whether its documents are as they were rendered cannot be checked",
             dir.display(),
             layout::DOCUMENTS_SUMS
@@ -347,12 +353,13 @@ pub fn verify_documents(dir: &Path, seen: &mut Seen) -> anyhow::Result<()> {
             State::Missing if !is_needed => {}
             State::Missing => {
                 changed = true;
-                seen.wrong
+                outcome
+                    .wrong
                     .push(format!("{}: is not there", dir.join(name).display()));
             }
             State::Changed => {
                 changed = true;
-                seen.wrong.push(format!(
+                outcome.wrong.push(format!(
                     "{}: was changed after it was {}",
                     dir.join(name).display(),
                     sums.head
@@ -362,7 +369,8 @@ pub fn verify_documents(dir: &Path, seen: &mut Seen) -> anyhow::Result<()> {
     }
     if !changed {
         let documents = counted(same, "document");
-        seen.holds
+        outcome
+            .holds
             .push(format!("{}: {documents} as {}", dir.display(), sums.head));
     }
     Ok(())

@@ -13,7 +13,7 @@ use prony_record::layout;
 use prony_report::prose::{self, MarkKind, Wrong};
 use serde_json::Value;
 
-use super::seen::Seen;
+use super::outcome::VerifyOutcome;
 use crate::bundle::{self, pack::RUN};
 use crate::log::file;
 use crate::report;
@@ -21,7 +21,7 @@ use crate::report;
 /// Characters of what stands in place of a figure that are shown.
 const SHOWN_CHARS_MAX: usize = 120;
 
-/// What runs say, each read once.
+/// The figures of runs, each read once.
 #[derive(Debug, Default)]
 pub struct Sources {
     by_folder: BTreeMap<PathBuf, Value>,
@@ -73,7 +73,7 @@ pub fn verify(
     folder: Option<&Path>,
     fix: bool,
     sources: &mut Sources,
-    seen: &mut Seen,
+    outcome: &mut VerifyOutcome,
 ) -> anyhow::Result<()> {
     let Some(text) = file::read(path)? else {
         bail!("{}: no such file", path.display());
@@ -82,11 +82,11 @@ pub fn verify(
         Ok(marks) => marks,
         Err(damaged) => {
             let place = format!("{}:{}", path.display(), damaged.line);
-            seen.bad.push(format!("{place}: {}", damaged.what));
+            outcome.bad.push(format!("{place}: {}", damaged.what));
             return Ok(());
         }
     };
-    let before = seen.count();
+    let before = outcome.count();
     let mut reader = Text {
         path,
         text: &text,
@@ -100,8 +100,8 @@ pub fn verify(
         let (line, words, place) = (mark.line, &*mark.words, mark.place);
         match mark.kind {
             MarkKind::Run => reader.source = Some(reader.beside(words)),
-            MarkKind::Excerpt => reader.excerpt(line, words, place, seen),
-            MarkKind::Figure => reader.figure(line, words, place, sources, seen),
+            MarkKind::Excerpt => reader.excerpt(line, words, place, outcome),
+            MarkKind::Figure => reader.figure(line, words, place, sources, outcome),
         }
     }
     if fix && !reader.places.is_empty() {
@@ -118,12 +118,15 @@ pub fn verify(
             _ if what.starts_with("line") => ("are", format!("{count} lines of excerpts")),
             _ => ("are", counted(count, what)),
         };
-        seen.holds
+        outcome
+            .holds
             .push(format!("{}: {counted} {are} right", path.display()));
     }
     // Silence would be taken for an answer, also where another file was meant.
-    if seen.count() == before {
-        seen.holds.push(format!("{}: no figures", path.display()));
+    if outcome.count() == before {
+        outcome
+            .holds
+            .push(format!("{}: no figures", path.display()));
     }
     Ok(())
 }
@@ -138,7 +141,7 @@ struct Text<'a> {
     /// Figures, and lines of excerpts, that are right.
     figures: usize,
     lines: usize,
-    /// What is to be written.
+    /// The corrections to write.
     places: Vec<(Range<usize>, String)>,
 }
 
@@ -153,23 +156,23 @@ impl Text<'_> {
         words: &str,
         place: Range<usize>,
         sources: &mut Sources,
-        seen: &mut Seen,
+        outcome: &mut VerifyOutcome,
     ) {
         let at = format!("{}:{line}", self.path.display());
         let Some(source) = &self.source else {
             let what =
                 "no run is named: `<!-- {{run FOLDER}} -->` above it, or a folder before the file";
-            seen.bad.push(format!("{at}: {{{{{words}}}}}: {what}"));
+            outcome.bad.push(format!("{at}: {{{{{words}}}}}: {what}"));
             return;
         };
         let figure = match sources.summary(source) {
-            Ok(summary) => prose::figure(summary, words).map_err(told),
+            Ok(summary) => prose::figure(summary, words).map_err(explain),
             Err(error) => Err(format!("{error:#}")),
         };
         let figure = match figure {
             Ok(figure) => figure,
             Err(what) => {
-                seen.bad.push(format!("{at}: {{{{{words}}}}}: {what}"));
+                outcome.bad.push(format!("{at}: {{{{{words}}}}}: {what}"));
                 return;
             }
         };
@@ -180,63 +183,69 @@ impl Text<'_> {
         }
         let what = format!(
             "{at}: `{}` is written here, and {} has `{figure}`",
-            shown(there),
+            shorten(there),
             source.display()
         );
         match self.fix {
-            true => seen.mended.push(format!("{what}: written")),
-            false => seen.wrong.push(format!("{what} ({{{{{words}}}}})")),
+            true => outcome.mended.push(format!("{what}: written")),
+            false => outcome.wrong.push(format!("{what} ({{{{{words}}}}})")),
         }
         self.places.push((place, figure));
     }
 
     /// Each line of an excerpt stands in what it is of.
-    fn excerpt(&mut self, line: usize, name: &str, place: Range<usize>, seen: &mut Seen) {
+    fn excerpt(
+        &mut self,
+        line: usize,
+        name: &str,
+        place: Range<usize>,
+        outcome: &mut VerifyOutcome,
+    ) {
         let other = match file::read(&self.beside(name)) {
             Ok(Some(other)) => other,
             Ok(None) => {
                 let at = format!("{}:{line}", self.path.display());
-                seen.bad.push(format!("{at}: {name} does not exist"));
+                outcome.bad.push(format!("{at}: {name} does not exist"));
                 return;
             }
-            Err(error) => return seen.bad.push(format!("{error:#}")),
+            Err(error) => return outcome.bad.push(format!("{error:#}")),
         };
         // Lines of an excerpt follow each other as there, so that of rows that begin alike the next one is meant.
         let there: Vec<&str> = other.lines().collect();
         let (mut next, mut at) = (0, place.start);
         for (index, whole) in self.text[place].split_inclusive('\n').enumerate() {
-            let own = whole.trim_end_matches(['\n', '\r']);
-            let own_place = at..at + own.len();
+            let content = whole.trim_end_matches(['\n', '\r']);
+            let content_place = at..at + content.len();
             at += whole.len();
-            if own.trim().is_empty() {
+            if content.trim().is_empty() {
                 continue;
             }
             let found = |like: &dyn Fn(&str) -> bool| {
                 let at = (next..there.len()).find(|at| like(there[*at]));
                 at.or_else(|| (0..next).find(|at| like(there[*at])))
             };
-            if let Some(same) = found(&|line| line == own) {
+            if let Some(same) = found(&|line| line == content) {
                 self.lines += 1;
                 next = same + 1;
                 continue;
             }
-            let begins = found(&|line| first_cell(line) == first_cell(own));
+            let begins = found(&|line| first_cell(line) == first_cell(content));
             let what = format!(
                 "{}:{}: `{}` is not a line of {name}",
                 self.path.display(),
                 line + index,
-                shown(own)
+                shorten(content)
             );
             match begins {
-                None => seen.wrong.push(what),
+                None => outcome.wrong.push(what),
                 Some(right) => {
-                    let says = format!("{what}; there it is `{}`", shown(there[right]));
+                    let says = format!("{what}; there it is `{}`", shorten(there[right]));
                     match self.fix {
-                        true => seen.mended.push(format!("{says}: written")),
-                        false => seen.wrong.push(says),
+                        true => outcome.mended.push(format!("{says}: written")),
+                        false => outcome.wrong.push(says),
                     }
                     next = right + 1;
-                    self.places.push((own_place, there[right].to_owned()));
+                    self.places.push((content_place, there[right].to_owned()));
                 }
             }
         }
@@ -251,7 +260,7 @@ fn first_cell(line: &str) -> &str {
     }
 }
 
-fn shown(text: &str) -> String {
+fn shorten(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.chars().count() > SHOWN_CHARS_MAX {
         true => line.chars().take(SHOWN_CHARS_MAX).chain(['…']).collect(),
@@ -259,7 +268,7 @@ fn shown(text: &str) -> String {
     }
 }
 
-fn told(wrong: Wrong) -> String {
+fn explain(wrong: Wrong) -> String {
     match wrong {
         Wrong::Other(what) => what,
         Wrong::Unknown { typed, kind, words } => {

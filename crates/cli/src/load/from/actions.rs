@@ -1,4 +1,4 @@
-//! What the flags of other tools do to a translation, by the names of their actions in tools.toml.
+//! The actions of the flags of other tools on a translation, by their names in tools.toml.
 
 use prony_base::Nanos;
 use prony_base::typed::{duration, rate};
@@ -9,22 +9,23 @@ use super::translation::{Translation, as_it_is, with_scheme};
 /// Takes what stands behind the action's name, and the value of the flag.
 type FlagAction = fn(&mut Translation, &str, &str) -> Result<(), String>;
 
+/// Reads the value of a flag into a field of the translation.
+macro_rules! field {
+    ($read:ident, $field:ident) => {
+        |to, _, value| $read(&mut to.$field, value)
+    };
+}
+
 const ACTIONS: &[(&str, FlagAction)] = &[
-    ("address", |to, _, value| set(&mut to.address, text(value))),
+    ("address", field!(text, address)),
     ("basic", |to, _, value| {
         to.header(&format!("Authorization: {}", basic(value)))
     }),
     ("body", |to, flag, value| to.body(flag, value)),
-    ("compression", |to, _, value| {
-        turn(&mut to.asks_for_compressed, value)
-    }),
-    ("connections", |to, _, value| {
-        count(&mut to.connections, value)
-    }),
+    ("compression", field!(turn, asks_for_compressed)),
+    ("connections", field!(count, connections)),
     ("connections-max", connections_max),
-    ("content-type", |to, _, value| {
-        set(&mut to.content_type, text(value))
-    }),
+    ("content-type", field!(text, content_type)),
     ("content-type-first", |to, _, value| {
         let given = Some(value.to_owned()).filter(|value| !value.is_empty());
         set(&mut to.content_type_first, Ok(given))
@@ -39,10 +40,8 @@ const ACTIONS: &[(&str, FlagAction)] = &[
             false => Err(wrong.to_owned()),
         }
     }),
-    ("depth", |to, _, value| count(&mut to.depth, value)),
-    ("duration", |to, _, value| {
-        set(&mut to.duration, duration::parse(value).map(Some))
-    }),
+    ("depth", field!(count, depth)),
+    ("duration", field!(length, duration)),
     ("duration-of-ab", |to, _, value| {
         to.requests = Some(50_000);
         set(&mut to.duration, duration::parse_positive(value).map(Some))
@@ -79,10 +78,10 @@ const ACTIONS: &[(&str, FlagAction)] = &[
     ("header-of-fortio", header_of_fortio),
     ("header-of-h2load", header_of_h2load),
     ("http-version", http_version),
-    ("http1", |to, _, value| turn(&mut to.http1, value)),
-    ("http1.0", |to, _, value| turn(&mut to.http1_0, value)),
-    ("http2", |to, _, value| turn(&mut to.http2, value)),
-    ("insecure", |to, _, value| turn(&mut to.insecure, value)),
+    ("http1", field!(turn, http1)),
+    ("http1.0", field!(turn, http1_0)),
+    ("http2", field!(turn, http2)),
+    ("insecure", field!(turn, insecure)),
     ("keep-alive", |to, _, value| {
         set(&mut to.keep_alive, Ok(Some(is_set(value))))
     }),
@@ -90,15 +89,13 @@ const ACTIONS: &[(&str, FlagAction)] = &[
         to.add(flag, &duration::parse(value).map(duration::typed)?)
     }),
     ("location", |to, _, _| set(&mut to.follow, Ok(Some(50)))),
-    ("method", |to, own, value| {
-        set(
+    ("method", |to, method, value| {
+        text(
             &mut to.method,
-            text(if own.is_empty() { value } else { own }),
+            if method.is_empty() { value } else { method },
         )
     }),
-    ("no-compression", |to, _, value| {
-        turn(&mut to.no_compression, value)
-    }),
+    ("no-compression", field!(turn, no_compression)),
     ("no-follow", |to, _, value| {
         set(&mut to.follow, Ok(is_set(value).then_some(0)))
     }),
@@ -130,15 +127,9 @@ const ACTIONS: &[(&str, FlagAction)] = &[
         to.method = Some("PUT".to_owned());
         to.body("--body-file", value)
     }),
-    ("rate", |to, _, value| {
-        set(&mut to.rate, rate::parse(value).map(Some))
-    }),
-    ("rate-each", |to, _, value| {
-        set(&mut to.rate_each, rate::parse(value).map(Some))
-    }),
-    ("rate-of-all", |to, _, value| {
-        turn(&mut to.rate_is_of_all, value)
-    }),
+    ("rate", field!(per_second, rate)),
+    ("rate-each", field!(per_second, rate_each)),
+    ("rate-of-all", field!(turn, rate_is_of_all)),
     ("rate-of-fortio", |to, _, value| {
         let has_none = value == "0" || value.starts_with('-');
         let rate = if has_none {
@@ -149,32 +140,26 @@ const ACTIONS: &[(&str, FlagAction)] = &[
         set(&mut to.rate, rate.map(Some))
     }),
     ("rate-of-vegeta", rate_of_vegeta),
-    ("redirects-max", |to, _, value| {
-        set(&mut to.redirects_max, text(value))
-    }),
+    ("redirects-max", field!(text, redirects_max)),
     ("redirects-of-vegeta", |to, _, value| match value {
         "-1" => follow(to, "0"),
         "0" => Err("a redirect is an error there: `--expect-status 2xx` says so".to_owned()),
         _ => follow(to, value),
     }),
-    ("requests", |to, _, value| count(&mut to.requests, value)),
+    ("requests", field!(count, requests)),
     ("requests-any-case", |to, _, value| {
         let count = rate::count(&value.to_uppercase());
         set(&mut to.requests, count.map(Some))
     }),
-    ("requests-file", |to, _, value| {
-        set(&mut to.requests_file, text(value))
-    }),
+    ("requests-file", field!(text, requests_file)),
     ("requests-or-none", |to, _, value| {
         let requests = rate::count(value)?;
         set(&mut to.requests, Ok((requests > 0).then_some(requests)))
     }),
     ("requests-per-connection", requests_per_connection),
-    ("script", |to, _, value| set(&mut to.script, text(value))),
-    ("session-tickets", |to, _, value| {
-        turn(&mut to.session_tickets, value)
-    }),
-    ("shows", |to, _, value| turn(&mut to.only_shows, value)),
+    ("script", field!(text, script)),
+    ("session-tickets", field!(turn, session_tickets)),
+    ("shows", field!(turn, only_shows)),
     ("switch", |to, words, value| {
         if is_set(value) {
             to.words.extend(words.split(' ').map(str::to_owned));
@@ -185,10 +170,8 @@ const ACTIONS: &[(&str, FlagAction)] = &[
         "http" => Ok(()),
         _ => Err("one target, `GET URL`, can be translated".to_owned()),
     }),
-    ("threads", |to, _, value| count(&mut to.threads, value)),
-    ("timeout", |to, _, value| {
-        set(&mut to.timeout, duration::parse(value).map(Some))
-    }),
+    ("threads", field!(count, threads)),
+    ("timeout", field!(length, timeout)),
     ("tls-of-ab", |to, _, value| match value {
         "TLS1.2" | "TLS1.3" => to.add("--tls-version", value.trim_start_matches("TLS")),
         "ALL" => Ok(()),
@@ -213,7 +196,7 @@ const FOLLOWED_MAX: u64 = 100;
 pub fn act(to: &mut Translation, (name, given): (&str, &str), value: &str) -> Result<(), String> {
     let mut actions = ACTIONS.iter();
     let (_, action) = actions
-        .find(|(own, _)| *own == name)
+        .find(|(known, _)| *known == name)
         .ok_or_else(|| format!("there is no action `{name}`"))?;
     action(to, given, value)
 }
@@ -233,13 +216,21 @@ fn count(field: &mut Option<u64>, value: &str) -> Result<(), String> {
     set(field, rate::count(value).map(Some))
 }
 
-/// What a flag turns on.
+/// A switch.
 fn turn(field: &mut bool, value: &str) -> Result<(), String> {
     set(field, Ok(is_set(value)))
 }
 
-fn text(value: &str) -> Result<Option<String>, String> {
-    Ok(Some(value.to_owned()))
+fn text(field: &mut Option<String>, value: &str) -> Result<(), String> {
+    set(field, Ok(Some(value.to_owned())))
+}
+
+fn length(field: &mut Option<Nanos>, value: &str) -> Result<(), String> {
+    set(field, duration::parse(value).map(Some))
+}
+
+fn per_second(field: &mut Option<f64>, value: &str) -> Result<(), String> {
+    set(field, rate::parse(value).map(Some))
 }
 
 /// Redirects that are followed; 0: none.
@@ -289,7 +280,7 @@ fn header_of_h2load(to: &mut Translation, _: &str, value: &str) -> Result<(), St
     let pseudo = value.strip_prefix(':').and_then(|of| of.split_once(':'));
     match pseudo.map(|(name, content)| (name, content.trim())) {
         None => to.header(value),
-        Some(("method", method)) => set(&mut to.method, text(method)),
+        Some(("method", method)) => text(&mut to.method, method),
         Some(("authority", host)) => to.header(&format!("Host: {host}")),
         Some(_) => Err("path and scheme are those of the URL".to_owned()),
     }

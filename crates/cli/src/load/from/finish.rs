@@ -1,4 +1,4 @@
-//! What each tool does where no flag says otherwise, and what only all flags together say.
+//! The defaults of each tool, and what depends on several flags together.
 
 use prony_base::Nanos;
 
@@ -51,7 +51,7 @@ fn get() -> String {
     "GET".to_owned()
 }
 
-/// What Go's client asks for unless the request says otherwise.
+/// The codings that Go's client requests by default.
 fn compressed_of_go(to: &mut Translation) {
     let is_own = to.given("Range").is_some() || to.method.as_deref() == Some("HEAD");
     if !to.no_compression && !is_own {

@@ -4,7 +4,7 @@
 //! docs/coming-from.md is made of it by a test, so that neither can say what the other does not. Whoever types another tool's flag to
 //! `prony load` itself is told by the same tables what it is here ([`hint`]).
 //!
-//! What a flag does is an action ([`actions`]), what a tool does without being asked is in [`finish`].
+//! A flag has an action ([`actions`]); the defaults of a tool are in [`finish`].
 
 mod actions;
 mod finish;
@@ -16,7 +16,7 @@ use std::ffi::OsString;
 use prony_base::typed::requirement::LoadRequirement;
 use prony_load::requests::{ShellFault, ShellToken, ShellTokens};
 
-use crate::run::again::quoted as in_shell_word;
+use crate::run::again::in_shell;
 use table::{Flag, Tool};
 use translation::Translation;
 
@@ -189,12 +189,9 @@ pub fn expanded(args: Vec<OsString>) -> Result<(Vec<OsString>, Option<String>), 
             several = None;
             continue;
         }
-        if ["--require", "--stop-on"].contains(&text) {
-            several = Some(if text == "--require" {
-                "--require"
-            } else {
-                "--stop-on"
-            });
+        let flags = ["--require", "--stop-on"];
+        if let Some(flag) = flags.into_iter().find(|flag| *flag == text) {
+            several = Some(flag);
             all.push(word);
             all.extend(rest.next());
             continue;
@@ -212,7 +209,7 @@ pub fn expanded(args: Vec<OsString>) -> Result<(Vec<OsString>, Option<String>), 
     Ok((all, shown))
 }
 
-/// What is said of words that `prony load` does not take, where all of them are those of other tools.
+/// A hint for words that `prony load` does not take, where all of them are those of other tools.
 pub fn looks_like(args: &[OsString]) -> Option<String> {
     if args.get(1).is_none_or(|command| command != "load") {
         return None;
@@ -250,14 +247,8 @@ fn quoted(words: &[String]) -> String {
     format!("prony load {}", in_shell(words))
 }
 
-/// Words as a shell takes them.
-fn in_shell(words: &[String]) -> String {
-    let words: Vec<String> = words.iter().map(|word| in_shell_word(word)).collect();
-    words.join(" ")
-}
-
-/// What is to be said beside an error about the words of `prony load`, where one of them is a flag of another tool. Where a value is what
-/// is `wrong`, the flag that it stands after is the one to speak of.
+/// A hint beside an error about the words of `prony load`, where one of them is a flag of another tool. Where a value is `wrong`, the
+/// hint is about the flag before it.
 pub fn hint(args: &[OsString], wrong: Option<&str>) -> Option<String> {
     if args.get(1).is_none_or(|command| command != "load") {
         return None;
@@ -275,11 +266,11 @@ pub fn hint(args: &[OsString], wrong: Option<&str>) -> Option<String> {
         let is_flag = word.starts_with('-') && word.len() > 1;
         is_flag && is_meant(*at)
     });
-    let said: Vec<String> = flags.filter_map(|(_, word)| of_flag(word)).collect();
-    (!said.is_empty()).then(|| said.join("\n"))
+    let hints: Vec<String> = flags.filter_map(|(_, word)| of_flag(word)).collect();
+    (!hints.is_empty()).then(|| hints.join("\n"))
 }
 
-/// What a flag of this name is here, each meaning once, with the tools that mean it.
+/// The meanings of a flag of this name, each once, with the tools that have it.
 fn meanings_of(name: &str) -> Vec<(String, Vec<&'static str>)> {
     let mut meanings: Vec<(String, Vec<&str>)> = Vec::new();
     let described = || table::translated().filter(|tool| tool.name != "curl");

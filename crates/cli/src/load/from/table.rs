@@ -9,22 +9,22 @@ use serde::Deserialize;
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Tool {
-    /// What it is called as.
+    /// The name of its program.
     pub name: String,
     /// Word before the flags that is no flag: `attack`.
     pub subcommand: Option<String>,
     /// Flags are whole words with one dash or two, as Go's programs have them.
     #[serde(default)]
     pub is_go: bool,
-    /// What its users do is in a script, so that no command is translated.
+    /// Its users are described in a script, so that no command is translated.
     #[serde(default)]
     pub is_script: bool,
     /// Its flags.
     pub flags: Vec<Flag>,
 }
 
-/// One flag of a tool: its spellings; a value by which it is tried in tests, empty where it takes none; its action; what is said of it, where
-/// that is not what is said of the action.
+/// One flag of a tool: its spellings; a value by which it is tried in tests, empty where it takes none; its action; its description, where
+/// that is not the one of the action.
 #[derive(Deserialize)]
 pub struct Flag(
     String,
@@ -59,13 +59,13 @@ impl Flag {
         self.2.split_once(' ').unwrap_or((&self.2, ""))
     }
 
-    /// What stands for it here, or why nothing does.
+    /// Its counterpart here, or why there is none.
     pub fn words(&self) -> &str {
-        let own = self.3.as_ref().or_else(|| TABLES.words.get(&self.2));
-        own.map_or("", String::as_str)
+        let description = self.3.as_ref().or_else(|| TABLES.words.get(&self.2));
+        description.map_or("", String::as_str)
     }
 
-    /// What it is here, in Markdown.
+    /// Its counterpart here, in Markdown.
     pub fn here(&self) -> String {
         match self.action().0 {
             "nothing" => format!("nothing to do: {}", self.words()),
@@ -84,7 +84,7 @@ impl Tool {
             _ => name,
         };
         let mut flags = self.flags.iter();
-        flags.find(|flag| flag.names().any(|own| own == single))
+        flags.find(|flag| flag.names().any(|spelling| spelling == single))
     }
 }
 

@@ -4,7 +4,7 @@ use prony_base::Nanos;
 use prony_base::typed::duration;
 use prony_load::escaped_text;
 
-/// What another tool's command says so far.
+/// The translation of another tool's command so far.
 #[derive(Debug, Default)]
 pub struct Translation {
     tool: &'static str,
@@ -78,7 +78,7 @@ pub struct Translation {
     pub no_resumption: bool,
     /// A script of wrk's.
     pub script: Option<String>,
-    /// What its `init` is given.
+    /// The arguments of its `init`.
     pub script_args: Vec<String>,
 }
 
@@ -218,7 +218,7 @@ impl Translation {
         }
     }
 
-    /// What stands before and after the tool in a pipeline: targets of vegeta, and what shows its results.
+    /// Reads the commands before and after the tool in a pipeline: targets of vegeta, and those that show its results.
     pub fn piped(&mut self, before: &[Vec<String>], after: &[Vec<String>]) -> Result<(), String> {
         for command in before {
             match command.iter().map(String::as_str).collect::<Vec<_>>()[..] {

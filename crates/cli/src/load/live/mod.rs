@@ -1,6 +1,6 @@
 //! `prony load --live`: a screen that follows the run, on standard error, with keys to end it and to change its rate.
 //!
-//! What is drawn is in [`view`], which knows no terminal, and how in [`terminal`]. Not for: terminals that cannot be drawn on, where a line
+//! The picture is made in [`view`], which knows no terminal, and drawn in [`terminal`]. Not for: terminals that cannot be drawn on, where a line
 //! follows the run instead.
 
 mod terminal;

@@ -16,7 +16,7 @@ const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[2J";
 /// The usual one again.
 const LEAVE: &str = "\x1b[0m\x1b[?25h\x1b[?1049l";
 
-/// What a key asks for.
+/// The command of a key.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LiveKey {
     /// End the run.
@@ -78,30 +78,18 @@ fn keys_of(bytes: &[u8]) -> Vec<LiveKey> {
     let mut keys = Vec::new();
     let mut rest = bytes;
     while let [first, after @ ..] = rest {
-        (rest, keys) = match (first, after) {
+        let (key, after) = match (first, after) {
             // Arrows, and other keys of several bytes.
-            (0x1b, [b'[' | b'O', last, after @ ..]) => {
-                keys.extend(match last {
-                    b'A' => Some(LiveKey::Faster),
-                    b'B' => Some(LiveKey::Slower),
-                    _ => None,
-                });
-                (after, keys)
-            }
-            (b'q' | b'Q' | 0x1b, after) => {
-                keys.push(LiveKey::End);
-                (after, keys)
-            }
-            (b'+' | b'=', after) => {
-                keys.push(LiveKey::Faster);
-                (after, keys)
-            }
-            (b'-', after) => {
-                keys.push(LiveKey::Slower);
-                (after, keys)
-            }
-            (_, after) => (after, keys),
+            (0x1b, [b'[' | b'O', b'A', after @ ..]) => (Some(LiveKey::Faster), after),
+            (0x1b, [b'[' | b'O', b'B', after @ ..]) => (Some(LiveKey::Slower), after),
+            (0x1b, [b'[' | b'O', _, after @ ..]) => (None, after),
+            (b'q' | b'Q' | 0x1b, after) => (Some(LiveKey::End), after),
+            (b'+' | b'=', after) => (Some(LiveKey::Faster), after),
+            (b'-', after) => (Some(LiveKey::Slower), after),
+            (_, after) => (None, after),
         };
+        keys.extend(key);
+        rest = after;
     }
     keys
 }
@@ -140,10 +128,10 @@ impl Backend for DrawnTerminal {
                 // Writing to a string cannot fail.
                 let _ = write!(text, "\x1b[{};{}H", y + 1, x + 1);
             }
-            let own = look(cell);
-            if own != last {
-                text.push_str(&own);
-                last = own;
+            let style = look(cell);
+            if style != last {
+                text.push_str(&style);
+                last = style;
             }
             text.push_str(cell.symbol());
             place = Some((x + 1, y));

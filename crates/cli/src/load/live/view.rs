@@ -1,4 +1,4 @@
-//! What the live screen shows, as a picture of characters of any size.
+//! The content of the live screen, as a picture of characters of any size.
 //!
 //! From 60 columns on all figures have a line of their own; below, fewer. Whatever does not fit is left out from below, the heat map first.
 
@@ -10,7 +10,7 @@ use prony_record::{LatencyNs, Pace};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::style::{Color, Modifier, Style};
 
-use crate::load::summary::{bytes, shown};
+use crate::load::summary::{bytes, format_latency};
 
 /// Seconds that are kept: more than a screen has columns.
 const SECONDS_MAX: usize = 512;
@@ -35,7 +35,7 @@ struct ShownSecond {
 /// The run so far.
 pub struct LiveView {
     url: String,
-    asked: String,
+    pace_text: String,
     connections: u32,
     /// Requests a second, where a key can change them.
     rate: Option<f64>,
@@ -62,7 +62,7 @@ impl LiveView {
     pub fn new(spec: &LoadSpec) -> LiveView {
         LiveView {
             url: spec.target.url.clone(),
-            asked: pace::described(&spec.pace).unwrap_or_else(|| "closed loop".to_owned()),
+            pace_text: pace::described(&spec.pace).unwrap_or_else(|| "closed loop".to_owned()),
             connections: spec.connections,
             rate: match spec.pace {
                 Pace::Constant { rate_per_s } | Pace::Poisson { rate_per_s } => Some(rate_per_s),
@@ -180,7 +180,7 @@ impl LiveView {
     fn time(&self, width: u16) -> String {
         let words = match (self.connected, self.elapsed, self.length) {
             (false, ..) => return format!("connecting ({} connections)", self.connections),
-            (true, None, _) => return format!("warming up, {}", self.asked),
+            (true, None, _) => return format!("warming up, {}", self.pace_text),
             (true, Some(elapsed), Some(length)) => {
                 let elapsed = elapsed.min(length);
                 format!(
@@ -191,12 +191,12 @@ impl LiveView {
             }
             (true, Some(elapsed), None) => format!("{:.0} s", elapsed.as_secs_f64().floor()),
         };
-        let asked = match self.rate {
+        let rate_text = match self.rate {
             Some(rate) => format!("{rate:.1} requests/s asked for"),
-            None => self.asked.clone(),
+            None => self.pace_text.clone(),
         };
         match width >= 60 {
-            true => format!("{words}, {asked}"),
+            true => format!("{words}, {rate_text}"),
             false => words,
         }
     }
@@ -207,7 +207,8 @@ impl LiveView {
 
     fn figures(&self) -> Vec<String> {
         let of = &self.latency;
-        let [p50, p90, p99, p99_9, max] = [of.p50, of.p90, of.p99, of.p99_9, of.max].map(shown);
+        let [p50, p90, p99, p99_9, max] =
+            [of.p50, of.p90, of.p99, of.p99_9, of.max].map(format_latency);
         vec![
             format!(
                 "requests/s  {:>10.1}   completed {}   received {}/s",
@@ -224,8 +225,8 @@ impl LiveView {
             ),
             format!(
                 "generator   sent late p50 {:<8} p99 {}",
-                shown(self.lateness.p50),
-                shown(self.lateness.p99)
+                format_latency(self.lateness.p50),
+                format_latency(self.lateness.p99)
             ),
         ]
     }
@@ -238,8 +239,16 @@ impl LiveView {
                 self.rate_now(),
                 self.completed
             ),
-            format!("p50 {}  p99 {}", shown(of.p50), shown(of.p99)),
-            format!("max {}  late {}", shown(of.max), shown(self.lateness.p99)),
+            format!(
+                "p50 {}  p99 {}",
+                format_latency(of.p50),
+                format_latency(of.p99)
+            ),
+            format!(
+                "max {}  late {}",
+                format_latency(of.max),
+                format_latency(self.lateness.p99)
+            ),
             format!(
                 "{}/{} open, {} waiting",
                 self.connections_open, self.connections, self.waiting
@@ -274,8 +283,8 @@ impl LiveView {
             .map_or(0, |length| length.0.div_ceil(1_000_000_000) as usize);
         let seconds = planned.max(self.seconds.len());
         let each = columns.checked_div(seconds).map_or(1, |each| each.max(1));
-        let shown = self.shown_seconds(columns).enumerate();
-        shown.map(move |(at, second)| (LABELS + (at * each) as u16, each, second))
+        let numbered = self.shown_seconds(columns).enumerate();
+        numbered.map(move |(at, second)| (LABELS + (at * each) as u16, each, second))
     }
 
     /// A line with a bar for each second, as high as its rate; red where there were errors.
@@ -333,7 +342,7 @@ impl LiveView {
         let fullest = all.max().unwrap_or(1).max(2) as f64;
         for at in 0..count {
             let y = top + (count - 1 - at) as u16;
-            let label = shown(lower(low + at * each));
+            let label = format_latency(lower(low + at * each));
             let dim = Style::new().add_modifier(Modifier::DIM);
             to.set_stringn(0, y, format!("{label:>7}"), LABELS.into(), dim);
             for (x, each, second) in self.places(columns) {

@@ -14,7 +14,7 @@ pub struct JsonLines {
     steps: Vec<(String, String)>,
 }
 
-/// What ended of a step in a second.
+/// The requests of a step that ended in a second.
 #[derive(Debug, Serialize)]
 struct StepOfSecond<'a> {
     flow: &'a str,
@@ -65,7 +65,7 @@ pub struct WholeReport<'a> {
 
 impl<'a> WholeReport<'a> {
     /// Of a run that has ended.
-    pub fn of(finished: &FinishedLoad<'a>) -> WholeReport<'a> {
+    pub fn new(finished: &FinishedLoad<'a>) -> WholeReport<'a> {
         WholeReport {
             report: &finished.outcome.report,
             requirements: finished.requirements,
@@ -100,7 +100,7 @@ impl JsonLines {
         self.file.write(&(line + "\n"))
     }
 
-    /// What ended of each step.
+    /// The requests of each step that ended.
     fn steps(&self, interval: &LoadInterval) -> Vec<StepOfSecond<'_>> {
         let both = self.steps.iter().zip(&interval.steps);
         both.map(|((name, flow), of)| StepOfSecond {
@@ -140,7 +140,7 @@ impl LoadOutput for JsonLines {
     fn finish(&mut self, of: &FinishedLoad<'_>) -> anyhow::Result<()> {
         let line = LastLine {
             schema: SCHEMA,
-            report: WholeReport::of(of),
+            report: WholeReport::new(of),
         };
         self.line(serde_json::to_string(&line)?)
     }

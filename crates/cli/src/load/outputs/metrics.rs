@@ -29,7 +29,7 @@ const TYPE: Header<'_> = Header::new(
     b"application/openmetrics-text; version=1.0.0; charset=utf-8",
 );
 
-/// What is offered, until it is dropped.
+/// The metrics that are offered, until this is dropped.
 pub struct Metrics {
     text: Arc<Mutex<Arc<str>>>,
     /// Where it is offered.
@@ -88,59 +88,31 @@ impl Handler for Scrapes {
 }
 
 /// Families of metrics but the latencies: name, kind and help.
-const FAMILIES: [(&str, &str, &str); 10] = [
-    (
-        "requests_sent",
-        COUNTER,
-        "Requests handed to the kernel, warm-up included.",
-    ),
-    (
-        "requests_completed",
-        COUNTER,
-        "Requests answered in the window.",
-    ),
-    (
-        "requests_failed",
-        COUNTER,
-        "Requests that failed in the window.",
-    ),
-    (
-        "connects_failed",
-        COUNTER,
-        "Attempts to connect that failed.",
-    ),
-    (
-        "responses",
-        COUNTER,
-        "Answers of the window by status code.",
-    ),
-    ("received_bytes", COUNTER, "Bytes received in the window."),
-    ("sent_bytes", COUNTER, "Bytes sent in the window."),
-    ("connections_open", GAUGE, "Connections that are open."),
-    (
-        "requests_outstanding",
-        GAUGE,
-        "Requests that are outstanding.",
-    ),
-    (
-        "requests_waiting",
-        GAUGE,
-        "Requests that wait for an idle connection.",
-    ),
+const FAMILIES: [&str; 10] = [
+    "requests_sent counter Requests handed to the kernel, warm-up included.",
+    "requests_completed counter Requests answered in the window.",
+    "requests_failed counter Requests that failed in the window.",
+    "connects_failed counter Attempts to connect that failed.",
+    "responses counter Answers of the window by status code.",
+    "received_bytes counter Bytes received in the window.",
+    "sent_bytes counter Bytes sent in the window.",
+    "connections_open gauge Connections that are open.",
+    "requests_outstanding gauge Requests that are outstanding.",
+    "requests_waiting gauge Requests that wait for an idle connection.",
 ];
-const COUNTER: &str = "counter";
-const GAUGE: &str = "gauge";
 
 /// The run so far.
 fn text(interval: &LoadInterval) -> String {
     let mut text = String::new();
-    for ((name, kind, help), samples) in FAMILIES.into_iter().zip(samples(&interval.total)) {
+    for (family, samples) in FAMILIES.into_iter().zip(samples(&interval.total)) {
+        let (name, rest) = family.split_once(' ').unwrap_or_default();
+        let (kind, help) = rest.split_once(' ').unwrap_or_default();
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "# TYPE prony_{name} {kind}\n# HELP prony_{name} {help}"
         );
-        let suffix = if kind == COUNTER { "_total" } else { "" };
+        let suffix = if kind == "counter" { "_total" } else { "" };
         for (labels, value) in samples {
             let _ = writeln!(text, "prony_{name}{suffix}{labels} {value}");
         }

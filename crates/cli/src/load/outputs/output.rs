@@ -1,4 +1,4 @@
-//! What an output of a load is, and the file that most of them write.
+//! The interface of an output of a load, and the file that most of them write.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -12,11 +12,11 @@ use crate::cause::CannotWrite;
 
 /// A run that has ended.
 pub struct FinishedLoad<'a> {
-    /// What was to be run.
+    /// The specification of the run.
     pub spec: &'a LoadSpec,
-    /// What was measured.
+    /// The measured result.
     pub outcome: &'a LoadResult,
-    /// What came of what was required.
+    /// The outcomes of the requirements.
     pub requirements: &'a [RequirementOutcome],
     /// Why it ended before its time.
     pub stopped: Option<&'a str>,

@@ -6,7 +6,7 @@ use prony_base::{Nanos, PerSecond};
 use prony_load::{LoadReport, pace};
 use prony_record::{IterationCounts, LatencyNs, ScenarioReport, StepReport};
 
-use super::shown;
+use super::format_latency;
 
 /// Width of the names of steps at the most; a longer one moves its line.
 const NAME_MAX: usize = 30;
@@ -17,19 +17,19 @@ pub fn of_users(pace: &str) -> String {
         .replace("request/s", "user/s")
 }
 
-/// What became of the schedule of users, of which so many a second were drawn.
+/// The fate of the schedule of users, of which `drawn` a second were drawn.
 pub fn arrivals(
     text: &mut String,
     report: &LoadReport,
     scenario: &ScenarioReport,
     drawn: f64,
 ) -> fmt::Result {
-    let asked = of_users(&pace::described(&report.pace).unwrap_or_default());
+    let pace_text = of_users(&pace::described(&report.pace).unwrap_or_default());
     let window = Nanos(report.window_ns);
     let completed = PerSecond::of(scenario.iterations().completed_in_window, window).0;
     writeln!(
         text,
-        "  Asked for {asked}; drawn {drawn:.2}/s, iterations completed {completed:.2}/s"
+        "  Asked for {pace_text}; drawn {drawn:.2}/s, iterations completed {completed:.2}/s"
     )?;
     let Some(arrivals) = &report.arrivals else {
         return Ok(());
@@ -91,7 +91,7 @@ pub fn table(report: &LoadReport) -> String {
         let (of, latency) = (&step.counts, &step.latency_ns);
         let times = match latency.count {
             0 => [(); 3].map(|()| "-".to_owned()),
-            _ => [latency.p50, latency.p99, latency.max].map(shown),
+            _ => [latency.p50, latency.p99, latency.max].map(format_latency),
         };
         let [p50, p99, max] = times;
         let _ = writeln!(
@@ -111,7 +111,11 @@ pub fn table(report: &LoadReport) -> String {
 fn iterations(name: &str, of: &IterationCounts, rate: f64, duration: &LatencyNs) -> String {
     let took = match duration.count {
         0 => String::new(),
-        _ => format!("; 50% {}, 99% {}", shown(duration.p50), shown(duration.p99)),
+        _ => format!(
+            "; 50% {}, 99% {}",
+            format_latency(duration.p50),
+            format_latency(duration.p99)
+        ),
     };
     format!(
         "Iterations:   {name}started {} = completed {} + abandoned {} + unfinished {}; {rate:.2}/s{took}\n",
@@ -119,7 +123,7 @@ fn iterations(name: &str, of: &IterationCounts, rate: f64, duration: &LatencyNs)
     )
 }
 
-/// What failed of a step.
+/// The failures of a step.
 fn failed(step: &StepReport) -> String {
     let of = &step.counts;
     let kinds = step.errors.iter();

@@ -21,7 +21,7 @@ use prony_lab::launch;
 
 use crate::local_server;
 
-/// What the page may do: nothing but show itself and ask this server.
+/// The policy of the page, which may do nothing but show itself and ask this server.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const NO_STORE: Header<'_> = Header::new("cache-control", b"no-store");

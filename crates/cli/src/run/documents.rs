@@ -1,13 +1,14 @@
-//! What may become a document of the repository: a full run of committed code.
+//! The rule for documents of the repository: they are of full runs of committed code.
 
 use std::env;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 
 use anyhow::bail;
 use prony_record::CodeState;
 
 use super::code;
 use super::words::RunWords;
+use crate::paths::plain;
 
 /// Refuses a run into `docs/documents` that is quick, or of code that is not committed.
 pub fn check(words: &RunWords, experiment: &Path) -> anyhow::Result<()> {
@@ -15,7 +16,7 @@ pub fn check(words: &RunWords, experiment: &Path) -> anyhow::Result<()> {
         return Ok(());
     };
     let here = env::current_dir().unwrap_or_default();
-    if words.dry_run || !is_kept(&here.join(dir)) {
+    if words.dry_run || !is_of_documents(&here.join(dir)) {
         return Ok(());
     }
     let code = code::of_experiment(experiment);
@@ -26,17 +27,8 @@ pub fn check(words: &RunWords, experiment: &Path) -> anyhow::Result<()> {
 }
 
 /// Whether a path leads below a folder `docs/documents`.
-fn is_kept(path: &Path) -> bool {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => {
-                plain.pop();
-            }
-            Component::CurDir => {}
-            other => plain.push(other),
-        }
-    }
+fn is_of_documents(path: &Path) -> bool {
+    let plain = plain(path);
     // A link may lead there, too, as far as it is there.
     let there = plain
         .ancestors()
@@ -95,7 +87,7 @@ mod tests {
             "/a/docs/../docs/./documents/x",
             "/a/docs/b/../documents",
         ] {
-            assert!(is_kept(Path::new(path)), "{path}");
+            assert!(is_of_documents(Path::new(path)), "{path}");
         }
         for path in [
             "/a/docs",
@@ -104,7 +96,7 @@ mod tests {
             "/a/docs/documents/../x",
             "/a/docs/documents-2",
         ] {
-            assert!(!is_kept(Path::new(path)), "{path}");
+            assert!(!is_of_documents(Path::new(path)), "{path}");
         }
     }
 }
