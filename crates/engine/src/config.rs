@@ -51,6 +51,10 @@ pub struct Config {
     /// kernel is asked every few microseconds, or when it says in memory that it has
     /// something (io_uring).
     pub spin: bool,
+    /// Look for news for up to so long before sleeping, as long as that pays: where sleeps turn out to be short, where news
+    /// come while it looks, and where no other thread waits for the core. Zero: never. Of no effect with `spin`, or where
+    /// the kernel does not say who waits.
+    pub look_before_sleep: Nanos,
     /// Have the kernel end waits for timers on time. By default it may end them some 50 µs
     /// late, to serve several wake-ups at once, and on epoll up to a millisecond. Holds for
     /// the loop's thread, while it runs. To be woken takes a thread tens of microseconds, too:
@@ -73,6 +77,7 @@ impl Default for Config {
             send_buffer_bytes_max: 64 << 10,
             linger: Nanos::from_secs(1),
             spin: false,
+            look_before_sleep: Nanos::ZERO,
             precise_timers: false,
         }
     }
@@ -224,6 +229,8 @@ pub struct LoopStats {
     /// The longest wait for more completions that is in force now; zero where
     /// none was [asked for](crate::Handle::set_coalescing) or the driver has none.
     pub coalescing: Nanos,
+    /// The time that was spent [looking for news](Config::look_before_sleep) instead of sleeping.
+    pub spun: Nanos,
 }
 
 /// The reason why a loop could not start or go on.

@@ -82,6 +82,7 @@ mod handle;
 mod mailbox;
 mod net;
 mod pages;
+mod patience;
 mod remote;
 mod run;
 pub mod sim;

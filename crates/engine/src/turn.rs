@@ -6,12 +6,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use prony_base::Instant;
+use prony_base::{Instant, Nanos};
 
 use crate::buffers::Pool;
 use crate::config::{Config, DriverKind, Error, LoopStats};
 use crate::driver::{self, Blocking, Chosen, Completions, Driver, Wait};
 use crate::net::Net;
+use crate::patience::Patience;
 use crate::remote::{Registration, Remote};
 use crate::slab::Key;
 use crate::tasks::{Entered, Main, Tasks, Waiter};
@@ -51,6 +52,8 @@ pub(crate) struct Core {
     remote_woken: RefCell<Vec<u32>>,
     turns: Cell<u64>,
     pub spin: bool,
+    /// Set where the loop may look for news before it sleeps.
+    patience: Option<RefCell<Patience>>,
     /// Set where timers are to be on time.
     wakeup_latency: Option<RefCell<WakeupLatency>>,
     /// Turns since the kernel was asked.
@@ -95,8 +98,14 @@ impl Core {
             return Ok(());
         }
         let planned = self.wake_early(self.shorten(wait), &**driver);
+        if let (Some(patience), Wait::Until(end)) = (&self.patience, planned)
+            && self.looks(&mut patience.borrow_mut(), end, &mut **driver, &mut done)?
+        {
+            net.complete(&mut done);
+            return Ok(());
+        }
         let wait = self.fall_asleep(planned);
-        let turned = driver.turn(wait, &mut done);
+        let turned = self.sleep(wait, &mut **driver, &mut done);
         if let (Some(latency), Wait::Until(wanted)) = (&self.wakeup_latency, planned) {
             let now = driver.now();
             match wait == planned && done.is_empty() && now >= wanted {
@@ -108,10 +117,58 @@ impl Core {
             self.remote.wake_up();
         }
         net.complete(&mut done);
-        turned.map_err(|cause| Error::System {
-            call: "waiting for events",
-            cause,
-        })
+        turned
+    }
+
+    /// One turn of the driver, of which a loop that looks before it sleeps takes the time.
+    fn sleep(
+        &self,
+        wait: Wait,
+        driver: &mut dyn Driver,
+        done: &mut Completions,
+    ) -> Result<(), Error> {
+        let begun = self.patience.as_ref().map(|_| driver.now());
+        let turned = driver.turn(wait, done).map_err(waiting);
+        if let (Some(patience), Some(begun), Wait::Until(_)) = (&self.patience, begun, wait) {
+            patience.borrow_mut().slept(driver.now().since(begun));
+        }
+        turned
+    }
+
+    /// Looks for news until there are some, or `end`, where that is worthwhile. True when the loop need not sleep.
+    fn looks(
+        &self,
+        patience: &mut Patience,
+        end: Instant,
+        driver: &mut dyn Driver,
+        done: &mut Completions,
+    ) -> Result<bool, Error> {
+        let begun = driver.now();
+        if !patience.is_worthwhile(begun) {
+            return Ok(false);
+        }
+        let until = end.min(begun + patience.limit);
+        let mut now = begun;
+        let has_found = loop {
+            // What tasks asked for goes out first. A turn with nothing to do costs nothing where the driver knows it.
+            driver.turn(Wait::Not, done).map_err(waiting)?;
+            if !done.is_empty() || self.remote.is_pending() {
+                break true;
+            }
+            while now < until && driver.is_quiet_at(now) && !self.remote.is_pending() {
+                std::hint::spin_loop();
+                now = driver.now();
+            }
+            if now >= until {
+                break false;
+            }
+            now = driver.now();
+        };
+        patience.looked(now.since(begun), has_found);
+        if let Some(latency) = self.wakeup_latency.as_ref().filter(|_| has_found) {
+            latency.borrow_mut().note_interrupted();
+        }
+        Ok(has_found || now >= end)
     }
 
     /// No wait while a task is due, nor one past the next timer.
@@ -245,6 +302,7 @@ impl Core {
             pool_exhausted: self.pool.exhausted(),
             pool_buffers: self.pool.len() as u64,
             coalescing: driver.coalescing,
+            spun: (self.patience.as_ref()).map_or(Nanos::ZERO, |patience| patience.borrow().spun),
         }
     }
 
@@ -284,6 +342,14 @@ impl Core {
     fn drop_tasks(&self) {
         let _entered = Entered::new(self.tasks.loop_id, self.tasks.queue.clone());
         self.tasks.cancel_all();
+    }
+}
+
+/// The error of a turn that failed.
+fn waiting(cause: std::io::Error) -> Error {
+    Error::System {
+        call: "waiting for events",
+        cause,
     }
 }
 
@@ -358,7 +424,8 @@ impl Core {
             .ok_or_else(|| Error::Config("more than 65536 loops in one process".to_owned()))?;
         let tasks = Tasks::new(registration.loop_id);
         // A simulated thread is always on time, and reading its clock is an event.
-        let wakes_early = config.precise_timers && !config.spin && driver.wakes_late();
+        let wakes_late = driver.wakes_late();
+        let wakes_early = config.precise_timers && !config.spin && wakes_late;
         Ok(Rc::new(Core {
             blocking: driver.blocking(),
             net: RefCell::new(Net::new(config, tasks.queue.clone())),
@@ -373,6 +440,10 @@ impl Core {
             remote_woken: RefCell::default(),
             turns: Cell::new(0),
             spin: config.spin,
+            // Where time is simulated, looking does not make it go on.
+            patience: (Some(config.look_before_sleep).filter(|_| wakes_late && !config.spin))
+                .and_then(Patience::new)
+                .map(RefCell::new),
             wakeup_latency: wakes_early.then(|| RefCell::new(WakeupLatency::new())),
             skipped: Cell::new(0),
             remote_lately: Cell::new(false),

@@ -223,7 +223,9 @@ pub async fn drive(worker: Rc<Worker>, index: usize, mut opened: Option<OpenConn
             return;
         }
         let (thread_spec, recorder) = (&worker.thread_spec, &worker.recorder);
-        match open(&handle, thread_spec, index, thread_spec.timeout, recorder).await {
+        // In memory of its own, so that an open connection does not hold it.
+        let opening = open(&handle, thread_spec, index, thread_spec.timeout, recorder);
+        match Box::pin(opening).await {
             Ok(another) => {
                 let is_measured = worker.phase(handle.now()) == LoadPhase::Measured;
                 if thread_spec.secure.is_some() && is_measured {

@@ -9,7 +9,7 @@ use std::sync::{Arc, mpsc};
 use std::task::Poll;
 
 use prony_base::{Instant, Nanos, clock};
-use prony_engine::{Arrival, Receiver, Task};
+use prony_engine::{Arrival, Handle, Receiver, Task};
 use prony_record::Turned;
 
 use crate::arrivals::ArrivalCounts;
@@ -55,8 +55,30 @@ impl Turns {
     }
 }
 
+/// The CPU time of a thread: all, and that of looking for news instead of sleeping.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CpuTime {
+    pub all: Nanos,
+    pub spun: Nanos,
+}
+
+impl CpuTime {
+    /// Up to now, of the thread whose loop this is.
+    fn read(handle: &Handle) -> CpuTime {
+        CpuTime {
+            all: clock::thread_cpu(),
+            spun: handle.stats().spun,
+        }
+    }
+
+    fn add(&mut self, from: CpuTime, to: CpuTime) {
+        self.all += to.all - from.all;
+        self.spun += to.spun - from.spun;
+    }
+}
+
 /// The readings of the CPU clock at both ends of a window.
-type CpuMarks = Rc<Cell<(Option<Nanos>, Option<Nanos>)>>;
+type CpuMarks = Rc<Cell<(Option<CpuTime>, Option<CpuTime>)>>;
 
 /// The control loop of one window.
 struct ControlLoop {
@@ -65,12 +87,11 @@ struct ControlLoop {
 }
 
 impl ControlLoop {
-    /// Ends the loop; returns the CPU time of the window.
-    fn end(self) -> Nanos {
+    /// Ends the loop; adds the CPU time of the window up to `now`.
+    fn end(self, now: CpuTime, sum: &mut CpuTime) {
         let (start, end) = self.cpu.get();
-        let now = clock::thread_cpu();
         drop(self.task);
-        end.unwrap_or(now) - start.unwrap_or(now)
+        sum.add(start.unwrap_or(now), end.unwrap_or(now));
     }
 }
 
@@ -81,7 +102,7 @@ pub struct Counted {
     /// The counts of its schedule, if it had one.
     pub arrivals: Option<ArrivalCounts>,
     /// Its CPU time in the window.
-    pub cpu: Nanos,
+    pub cpu: CpuTime,
     /// The longest wait for more completions that was in force.
     pub coalescing: Nanos,
     /// When it had nothing left to do.
@@ -131,11 +152,11 @@ impl Worker {
             .collect();
         // After the connections, so that the first arrivals find them.
         let scheduler = self.handle.spawn(Rc::clone(&self).schedule());
-        let mut cpu = Nanos::ZERO;
+        let mut cpu = CpuTime::default();
         let finished = loop {
             self.until_over().await;
             let finished = self.handle.now();
-            cpu += control.end();
+            control.end(CpuTime::read(&self.handle), &mut cpu);
             let Some(turns) = &mut turns else {
                 break finished;
             };
@@ -262,10 +283,10 @@ impl Worker {
             }
             let (mut start, mut end) = cpu.get();
             if now >= self.window.borrow().start() {
-                start.get_or_insert_with(clock::thread_cpu);
+                start.get_or_insert_with(|| CpuTime::read(&self.handle));
             }
             if now >= self.window.borrow().end() && end.is_none() {
-                end = Some(clock::thread_cpu());
+                end = Some(CpuTime::read(&self.handle));
                 self.had_idle.set(self.has_idle());
                 self.stop_users(now);
             }
@@ -454,7 +475,7 @@ mod tests {
             coded: None,
             scenario: None,
             queue_max: 0,
-            timestamps: Timestamps::User,
+            timestamps: Some(Timestamps::User),
             trace_max: 0,
             served_max: u64::MAX,
             sources: Vec::new(),

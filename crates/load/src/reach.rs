@@ -23,7 +23,7 @@ pub async fn reach(
     let stream = match &thread_spec.unix {
         Some(path) => connect_unix(handle, path).await,
         None => {
-            let options = thread_spec.connect_options(index);
+            let options = thread_spec.connect_options(index, handle.driver());
             handle
                 .connect_with(thread_spec.address(index), &options)
                 .await

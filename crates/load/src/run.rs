@@ -431,6 +431,7 @@ fn one_thread(
         connections_hint: thread_spec.connections as u32,
         recv_buffer_bytes: recv_buffer_bytes(thread_spec.connections),
         spin: spec.spin,
+        look_before_sleep: Nanos(spec.look_before_sleep_ns),
         precise_timers: true,
         ..Config::default()
     };
@@ -605,7 +606,9 @@ fn add_up(
     let latency_ns = all.latency().summary();
     let delay = all.delay();
     let cpu_ns = threads_cpu.iter().map(|thread| thread.cpu_ns).sum();
-    let busy = cpu_ns as f64 / (length.0.max(1) as f64 * f64::from(spec.threads));
+    let spun_ns = counted.iter().map(|thread| thread.cpu.spun.0).sum();
+    let worked_ns: u64 = cpu_ns - spun_ns;
+    let busy = worked_ns as f64 / (length.0.max(1) as f64 * f64::from(spec.threads));
     let report = LoadReport {
         schema: SCHEMA,
         generator: concat!("prony ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -635,12 +638,13 @@ fn add_up(
         connections_closed_by_server: all.connections_closed_by_server,
         connections_stray: all.connections_stray,
         cpu_ns,
+        spun_ns,
         threads_cpu,
         coalescing_ns: longest_coalescing(&counted).0,
         pace: spec.pace.clone(),
         latency_from: spec.latency_from,
         timestamps: if delay.pick_up_exact > 0 {
-            spec.timestamps
+            spec.timestamps.unwrap_or(Timestamps::Kernel)
         } else {
             Timestamps::User
         },
@@ -683,7 +687,7 @@ fn errors(counts: &Counts) -> BTreeMap<String, u64> {
 fn cpu_of((thread, counted): (usize, &Counted)) -> ThreadCpu {
     ThreadCpu {
         name: format!("load-{thread}"),
-        cpu_ns: counted.cpu.0,
+        cpu_ns: counted.cpu.all.0,
     }
 }
 
@@ -798,6 +802,7 @@ mod tests {
     use prony_record::LatencyOrigin;
 
     use super::*;
+    use crate::control::CpuTime;
     use crate::arrivals::ArrivalCounts;
     use crate::origin::Times;
     use crate::recorder::{Answer, Phases};
@@ -950,7 +955,10 @@ mod tests {
         recorder.close_slices(finished.min(window.end()));
         Counted {
             recorder,
-            cpu: Nanos(answers * 7),
+            cpu: CpuTime {
+                all: Nanos(answers * 7),
+                spun: Nanos(answers),
+            },
             coalescing: Nanos(answers * 2),
             finished,
             arrivals: None,
@@ -1010,7 +1018,7 @@ mod tests {
             .map(|t| (t.name.as_str(), t.cpu_ns))
             .collect();
         assert_eq!(cpu, [("load-0", 14), ("load-1", 21)]);
-        assert_eq!((report.cpu_ns, report.coalescing_ns), (35, 6));
+        assert_eq!((report.cpu_ns, report.spun_ns, report.coalescing_ns), (35, 5, 6));
         assert_eq!(histogram.total(), 5);
     }
 
@@ -1055,7 +1063,7 @@ mod tests {
     fn the_kernels_stamps_are_told_only_where_there_was_one() {
         let window = window();
         let asked = LoadSpec {
-            timestamps: Timestamps::Kernel,
+            timestamps: Some(Timestamps::Kernel),
             ..spec(1, 1)
         };
         let said = |threads| {

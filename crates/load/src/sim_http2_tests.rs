@@ -184,7 +184,7 @@ fn thread_spec() -> ThreadSpec {
         coded: None,
         scenario: None,
         queue_max: 1_000,
-        timestamps: Timestamps::User,
+        timestamps: Some(Timestamps::User),
         trace_max: 0,
         served_max: u64::MAX,
         sources: Vec::new(),

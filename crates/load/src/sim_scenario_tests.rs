@@ -263,7 +263,7 @@ impl Users {
             coded: None,
             scenario: Some(Arc::clone(scenario)),
             queue_max: 1_000,
-            timestamps: Timestamps::User,
+            timestamps: Some(Timestamps::User),
             trace_max: 0,
             served_max: u64::MAX,
             sources: Vec::new(),

@@ -201,7 +201,7 @@ impl Setting {
             coded: None,
             scenario: None,
             queue_max: self.queue_max,
-            timestamps: Timestamps::User,
+            timestamps: Some(Timestamps::User),
             trace_max: 1_000,
             served_max: u64::MAX,
             sources: Vec::new(),

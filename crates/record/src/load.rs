@@ -58,9 +58,13 @@ pub struct LoadSpec {
     /// The loops ask the kernel again and again instead of sleeping.
     #[serde(default)]
     pub spin: bool,
-    /// Who says when bytes arrived.
-    #[serde(default)]
-    pub timestamps: Timestamps,
+    /// They look for news for up to so long before they sleep, where that pays.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub look_before_sleep_ns: u64,
+    /// Who says when bytes arrived; `None`: the kernel, but on io_uring, where what arrived is taken
+    /// soon, the generator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timestamps: Option<Timestamps>,
     /// Keep the times of each request, for as many as this; 0: of none.
     #[serde(default)]
     pub trace_max: u64,
@@ -375,6 +379,9 @@ pub struct LoadReport {
     pub connections_stray: u64,
     /// CPU time of the generator's threads in the window, the sum of `threads_cpu`.
     pub cpu_ns: u64,
+    /// The part of it that was spent looking for news before sleeping.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub spun_ns: u64,
     /// CPU time of each thread in the window.
     pub threads_cpu: Vec<ThreadCpu>,
     /// Longest that any thread was told to wait for more completions, in one turn of its loop, before it

@@ -9,7 +9,7 @@ use prony_load::LoadSpec;
 use prony_load::form::{RequestForm, head_and_body};
 use prony_load::prepare::LoadUrl;
 use prony_load::target::{OWNERSHIP_FLAG, check};
-use prony_record::PreparedRequest;
+use prony_record::{PreparedRequest, Timestamps};
 
 use prony_base::typed::size;
 
@@ -96,7 +96,8 @@ pub fn apply(form: &FormWords, url: &LoadUrl, spec: &mut LoadSpec) -> anyhow::Re
     if form.expect_continue && spec.cookies {
         bail!("--expect-continue sends the head as it is: leave --cookies out");
     }
-    if form.unix.is_some() && spec.timestamps != prony_record::Timestamps::User {
+    let is_stamped = spec.timestamps.is_some_and(|who| who != Timestamps::User);
+    if form.unix.is_some() && is_stamped {
         bail!("the kernel does not stamp what comes over a Unix socket: leave --timestamps out");
     }
     spec.unix.clone_from(&form.unix);

@@ -115,13 +115,13 @@ pub fn latency_from(words: &LoadWords, pace: &Pace) -> LatencyOrigin {
     }
 }
 
-/// The source of arrival times.
-pub fn timestamps(words: &LoadWords) -> Timestamps {
-    match words.timestamps {
+/// The source of arrival times, if the user names one.
+pub fn timestamps(words: &LoadWords) -> Option<Timestamps> {
+    words.timestamps.map(|who| match who {
         TimestampsWord::User => Timestamps::User,
         TimestampsWord::Probe => Timestamps::Probe,
         TimestampsWord::Kernel => Timestamps::Kernel,
-    }
+    })
 }
 
 #[cfg(test)]

@@ -502,11 +502,17 @@ fn kinds(before: &str, failures: &[(&str, u64)]) -> String {
 fn accounts(text: &mut String, report: &LoadReport) -> std::fmt::Result {
     let counts = &report.counts;
     if report.completed > 0 {
-        let each = report.cpu_ns as f64 / report.completed as f64 / 1e3;
-        let busy = report.cpu_ns as f64 / report.window_ns.max(1) as f64;
+        let worked_ns = (report.cpu_ns - report.spun_ns) as f64;
+        let each = worked_ns / report.completed as f64 / 1e3;
+        let of_a_core = |cpu_ns: f64| cpu_ns / report.window_ns.max(1) as f64;
+        let (busy, spun) = (of_a_core(worked_ns), of_a_core(report.spun_ns as f64));
+        let looked = match spun >= 0.005 {
+            true => format!("; looking for answers: {spun:.2}"),
+            false => String::new(),
+        };
         writeln!(
             text,
-            "Client CPU:   {each:>10.2}us per request ({busy:.2} of a core, {})",
+            "Client CPU:   {each:>10.2}us per request ({busy:.2} of a core{looked}, {})",
             report.driver
         )?;
     }

@@ -1505,6 +1505,46 @@ fn a_spinning_loop_works_like_a_sleeping_one() {
     });
 }
 
+/// A peer on another thread answers a thousand bytes, one after the other, and wakes a task beside.
+async fn asks_a_thread(handle: Handle) {
+    let listener = std::net::TcpListener::bind(localhost()).expect("a free port");
+    let address = listener.local_addr().expect("bound");
+    let (woken, mut wakes) = prony_engine::mailbox(1);
+    let peer = std::thread::spawn(move || {
+        use std::io::{Read, Write};
+        let (mut stream, _) = listener.accept().expect("a connection");
+        let mut byte = [0];
+        for _ in 0..1_000 {
+            stream.read_exact(&mut byte).expect("a byte");
+            stream.write_all(&byte).expect("written");
+        }
+        woken.send(()).expect("the loop is there");
+    });
+    let stream = handle.connect(address).await.expect("connected");
+    for round in 0..1_000 {
+        stream.post(vec![round as u8]).expect("posted");
+        assert_eq!(recv_exactly(&stream, 1).await, [round as u8]);
+    }
+    assert_eq!(wakes.recv().await, Some(()));
+    // A timer that comes while it looks is not missed either.
+    handle.sleep(Nanos::from_micros(50)).await;
+    peer.join().expect("no panic");
+}
+
+#[test]
+fn a_loop_that_looks_before_it_sleeps_misses_nothing() {
+    on_both(|config| {
+        for precise_timers in [false, true] {
+            let config = Config {
+                look_before_sleep: Nanos::from_millis(1),
+                precise_timers,
+                ..config.clone()
+            };
+            run(&config, asks_a_thread).expect("it runs");
+        }
+    });
+}
+
 /// Two streams that wait for a byte each, which another thread sends one after the
 /// other when told; and the turns of the loop at which the two arrived.
 async fn two_bytes_apart(handle: Handle) -> (u64, u64, Nanos) {
