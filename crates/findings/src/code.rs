@@ -71,6 +71,7 @@ codes! {
     P029 "overloaded";
     P030 "another generator disagrees";
     P031 "no rate found that keeps the objective";
+    P032 "both sides sleep";
 }
 
 /// The page about a code as a user types it (`P003`, `p003`); `None` for an unknown one.
@@ -149,7 +150,7 @@ mod tests {
         let error = "X1".parse::<Code>().unwrap_err().to_string();
         assert_eq!(
             error,
-            "no finding has the code `X1`: they go from P001 to P031"
+            "no finding has the code `X1`: they go from P001 to P032"
         );
     }
 }

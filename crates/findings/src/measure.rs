@@ -64,6 +64,16 @@ pub fn generator_busy(trial: &Trial, load: &LoadReport) -> Option<Share> {
     larger(core.filter(|_| own), busiest.and_then(of_window))
 }
 
+/// How often the processes of a role slept for each completed request: their voluntary context switches.
+pub fn sleeps_a_request(trial: &Trial, load: &LoadReport, role: Role) -> Option<f64> {
+    let processes = trial
+        .processes
+        .iter()
+        .filter(|process| process.role == role);
+    let sleeps: u64 = processes.map(|process| process.switches_voluntary).sum();
+    (load.completed > 0).then(|| sleeps as f64 / load.completed as f64)
+}
+
 fn larger(one: Option<Share>, other: Option<Share>) -> Option<Share> {
     let shares = [one, other].into_iter().flatten().map(|share| share.0);
     shares.reduce(f64::max).map(Share)

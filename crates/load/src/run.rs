@@ -802,8 +802,8 @@ mod tests {
     use prony_record::LatencyOrigin;
 
     use super::*;
-    use crate::control::CpuTime;
     use crate::arrivals::ArrivalCounts;
+    use crate::control::CpuTime;
     use crate::origin::Times;
     use crate::recorder::{Answer, Phases};
     use crate::window::LoadPhase;
@@ -1018,7 +1018,10 @@ mod tests {
             .map(|t| (t.name.as_str(), t.cpu_ns))
             .collect();
         assert_eq!(cpu, [("load-0", 14), ("load-1", 21)]);
-        assert_eq!((report.cpu_ns, report.spun_ns, report.coalescing_ns), (35, 5, 6));
+        assert_eq!(
+            (report.cpu_ns, report.spun_ns, report.coalescing_ns),
+            (35, 5, 6)
+        );
         assert_eq!(histogram.total(), 5);
     }
 

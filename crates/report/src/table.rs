@@ -295,6 +295,7 @@ pub const ON_RATE: &[Code] = &[
     Code::P029,
     Code::P030,
     Code::P031,
+    Code::P032,
 ];
 /// What went wrong in all blocks.
 pub const ERRORS: Shown =

@@ -233,7 +233,9 @@ fn spin(text: &str) -> Result<Spin, String> {
         "off" => Ok(Spin::UpTo(Nanos::ZERO)),
         _ => {
             let length = duration::parse(text).map_err(|_| {
-                format!("`{text}` is none of auto, off and always, nor a length of time such as 20us")
+                format!(
+                    "`{text}` is none of auto, off and always, nor a length of time such as 20us"
+                )
             });
             Ok(Spin::UpTo(length?))
         }

@@ -62,6 +62,7 @@ const RULES: &[(Code, Rule)] = &[
     (Code::P029, Rule::Cell(open::overloaded)),
     (Code::P030, Rule::Cell(saturation::other_generator)),
     (Code::P031, Rule::Cell(search::nowhere)),
+    (Code::P032, Rule::Cell(saturation::both_sleep)),
 ];
 
 /// All findings, by cell in the plan's order and by code; then those on the run.

@@ -1,8 +1,8 @@
 //! P001, P005 and P030: was it the subject that was measured, by all connections, and does another generator agree?
 
 use prony_base::Nanos;
-use prony_record::{LoadReport, Outcome, Trial};
-use prony_stats::{Time, in_flight};
+use prony_record::{LoadReport, Outcome, Pace, Role, Trial};
+use prony_stats::{Share, Time, in_flight};
 
 use super::seen::{Seen, finding, worst};
 use super::{clients, search};
@@ -59,6 +59,35 @@ pub(super) fn generator_saturated(case: &Case<'_>) -> Vec<Finding> {
         }
     }
     found
+}
+
+const WAKE_UPS: (&str, &str) = (
+    "Subject and generator both sleep until the other has done its part: the rate is how fast this machine wakes them, \
+     and not how much work a request is. A subject that never has time to sleep can be faster although it needs more CPU \
+     time a request.",
+    "Rank these by CPU time a request, or measure with more connections, so that one side always has something to do.",
+);
+
+/// P032: in a closed loop both sides slept once in five requests or more often, and neither was full.
+pub(super) fn both_sleep(case: &Case<'_>) -> Vec<Finding> {
+    worst(case, Code::P032, case.measured(), |trial| {
+        let load = trial.load.as_ref()?;
+        let full = |share: Option<Share>| share.is_some_and(|s| s.0 >= limits::SATURATED_SHARE);
+        let is_full =
+            full(measure::subject_busy(trial)) || full(measure::generator_busy(trial, load));
+        if is_full || load.pace != Pace::default() {
+            return None;
+        }
+        let sleeps = |role| measure::sleeps_a_request(trial, load, role);
+        let (subject, generator) = (sleeps(Role::Subject)?, sleeps(Role::Generator)?);
+        let both = subject.min(generator);
+        let number = |what: &str, sleeps| Evidence::number(what, sleeps, Unit::Count);
+        let evidence = vec![
+            number("sleeps of the subject a request", subject),
+            number("sleeps of the generator a request", generator),
+        ];
+        (both >= limits::SLEEPS_A_REQUEST).then(|| Seen::note(both, WAKE_UPS, evidence))
+    })
 }
 
 fn short(load: &LoadReport) -> Option<Seen> {

@@ -3,8 +3,8 @@
 use prony_findings::{Code, Finding, Records, Severity, Value, Verdict, findings, verdict};
 use prony_record::{
     Canary, CanaryPair, Cell, CheckLevel, CheckResult, CoreUse, Cores, Exit, Isolation, LatencyNs,
-    LoadReport, Outcome, Phase, Plan, PlannedSubject, PlannedWorkload, ProcessRecord, Role, Slices,
-    ThreadCpu, ThreadRecord, Trial, Visit,
+    LoadReport, Outcome, Pace, Phase, Plan, PlannedSubject, PlannedWorkload, ProcessRecord, Role,
+    Slices, ThreadCpu, ThreadRecord, Trial, Visit,
 };
 
 pub const SECOND: u64 = 1_000_000_000;
@@ -457,6 +457,37 @@ fn p005_finds_the_gaps_of_published_runs() {
     );
     assert!(gap(2, 10, 418_099, 20.80, 0), "43 %");
     assert!(gap(2, 10, 152_519, 155.23, 0), "117 %");
+}
+
+/// Processes that slept so many times for each thousand requests, and a subject whose core was as busy as that.
+pub fn slept(subject: u64, generator: u64, busy: u64) -> impl Fn(&mut Trial) {
+    move |trial| {
+        let requests = trial.load.as_ref().expect("a report").completed;
+        for process in &mut trial.processes {
+            process.switches_voluntary = requests / 1_000
+                * match process.role {
+                    Role::Subject => subject,
+                    _ => generator,
+                };
+        }
+        trial.cores[0].busy_ns = WINDOW / 100 * busy;
+    }
+}
+
+#[test]
+fn p032_both_sides_sleep_once_in_five_requests() {
+    let finding = only(Code::P032, Severity::Note, &found(slept(520, 200, 80)));
+    assert_eq!(evidence(&finding, "sleeps of the subject a request"), 0.52);
+    assert_eq!(evidence(&finding, "sleeps of the generator a request"), 0.2);
+    none(&found(slept(520, 199, 80)));
+    none(&found(slept(10, 1_000, 80)));
+    // Its pool of threads sleeps, and it is full all the same.
+    none(&found(slept(520, 520, 95)));
+    let thinks = |trial: &mut Trial| {
+        slept(520, 520, 80)(trial);
+        trial.load.as_mut().expect("a report").pace = Pace::Closed { think_ns: 1 };
+    };
+    none(&found(thinks));
 }
 
 #[test]

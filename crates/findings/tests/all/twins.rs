@@ -97,6 +97,11 @@ const TWINS: &[Twins] = &[
         || searches::found(None, StepOutcome::Missed),
         || searches::found(Some(searches::HIGHEST), StepOutcome::Missed),
     ),
+    (
+        Code::P032,
+        || found(rules::slept(200, 200, 80)),
+        || found(rules::slept(199, 200, 80)),
+    ),
 ];
 
 fn refused(count: u64) -> Vec<Finding> {
