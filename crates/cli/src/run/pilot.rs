@@ -18,7 +18,8 @@ use prony_base::typed::duration;
 use prony_base::{Nanos, counted};
 use prony_lab::experiment::Aim;
 use prony_lab::plan;
-use prony_record::{Plan, layout};
+use prony_record::{Outcome, Plan, layout};
+use prony_report::Run;
 use prony_report::pilot::{Pilot, by_first_trials, pilot};
 use prony_stats::{Allocation, BLOCKS_INTERVAL_MIN, WINDOWS};
 
@@ -139,6 +140,13 @@ fn warmed_up(
         return Ok(Err(ending));
     }
     let (run, _) = report::read(&there)?;
+    if run
+        .trials
+        .iter()
+        .all(|trial| trial.outcome != Outcome::Measured)
+    {
+        return nothing_measured(&run, &there, streams).map(Err);
+    }
     let Some(found) = prony_report::warm_up::warm_up(&run) else {
         return Ok(Ok(ChosenWarmUp::default()));
     };
@@ -175,13 +183,22 @@ fn first(
     if let Some(pilot) = pilot(&run, cells_of_run(&run.plan, planned)) {
         return Ok(Ok(pilot));
     }
-    let document = dir.join(layout::PILOT).join(layout::DOCUMENT);
+    nothing_measured(&run, &dir.join(layout::PILOT), streams).map(Err)
+}
+
+/// Says why a run in `dir`, by which another was to be planned, measured too little.
+fn nothing_measured(run: &Run, dir: &Path, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+    let first = run.trials.iter().find_map(|trial| match &trial.outcome {
+        Outcome::Failed { reason, .. } => Some(format!(": {}: {reason}", trial.cell)),
+        _ => None,
+    });
     writeln!(
         streams.err,
-        "prony: the pilot measured nothing twice, so that nothing follows from it; why is in {}",
-        document.display()
+        "prony: too little could be measured to plan the run by{}; more is in {}",
+        first.unwrap_or_default(),
+        dir.join(layout::DOCUMENT).display()
     )?;
-    Ok(Err(Ending::Invalid))
+    Ok(Ending::Invalid)
 }
 
 /// `14 blocks with windows of 2s`, or `14 blocks with 10 visits of each server, 2s in all`.
