@@ -93,6 +93,25 @@ fn two_commands_in_turns_and_their_runs_beside_each_other() {
 }
 
 #[test]
+fn where_the_first_trials_all_fail_the_reason_is_told_and_no_pilot_follows() {
+    let folder = common::folder("compare-fails");
+    let serve = format!("{PRONY} serve --port {{port}}");
+    let words = [
+        "compare", "--path", "/nothing", "-c", "2", "--budget", "30s",
+    ];
+    let run = without_wrk(
+        &folder,
+        &[&words[..], &["--interleave", &serve, &serve]].concat(),
+    );
+    let told = text(&run.stderr);
+    assert_eq!(run.status.code(), Some(3), "{told}");
+    let why = "too little could be measured to plan the run by: ";
+    let (before, reason) = told.split_once(why).expect("it is told");
+    assert!(reason.contains("status 200 expected, 404 came"), "{told}");
+    assert!(!before.contains("Pilot run"), "{told}");
+}
+
+#[test]
 fn what_cannot_be_compared_is_said() {
     let folder = common::folder("compare-wrong");
     let refused = |words: &[&str]| {
