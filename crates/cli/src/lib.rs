@@ -33,6 +33,7 @@ mod report;
 mod run;
 mod runs;
 mod serve;
+mod spin;
 mod stats;
 mod systems;
 mod tls;

@@ -43,7 +43,7 @@ use crate::{Ending, Streams};
 use live::LiveScreen;
 use outputs::{FinishedLoad, Outputs, WholeReport};
 use watch::{JudgedLoad, LoadWatch};
-use words::{LoadWords, Spin};
+use words::LoadWords;
 
 /// Length of a run for which neither a length nor a number of requests is given, as in wrk.
 const DURATION: Nanos = Nanos::from_secs(10);
@@ -258,7 +258,6 @@ fn resolve(words: &LoadWords) -> anyhow::Result<(LoadSpec, Vec<String>)> {
             counted(words.connections, "connection"),
         );
     }
-    let spin = words.spin.unwrap_or_default();
     let requests = sources::resolve(words)?;
     require::check_steps(&words.judged, requests.scenario.as_ref())?;
     let (url, replay) = (&requests.url, requests.replay);
@@ -303,11 +302,8 @@ fn resolve(words: &LoadWords) -> anyhow::Result<(LoadSpec, Vec<String>)> {
         // 0 is the usual limit.
         queue_max: words.queue.unwrap_or(0),
         seed: words.seed,
-        spin: spin == Spin::Always,
-        look_before_sleep_ns: match spin {
-            Spin::Always => 0,
-            Spin::UpTo(length) => length.0,
-        },
+        spin: words.spin.is_always(),
+        look_before_sleep_ns: words.spin.look_before_sleep().0,
         timestamps: pace::timestamps(words),
         in_turns: false,
         trace_max: words.trace.as_ref().map_or(0, |_| trace::ROWS_MAX),

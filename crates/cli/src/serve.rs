@@ -17,6 +17,7 @@ use prony_ping::reference::{ENDPOINTS, Payload, reference};
 use prony_ping::{LoopServer, ServicesServer, serve_on_loops};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use crate::spin::Spin;
 use crate::{Ending, Streams};
 
 /// Sizes the kernel's queues; not a limit.
@@ -69,6 +70,10 @@ pub struct ServeOptions {
     /// Driver of the event loops: auto, ring or epoll [default: $PRONY_DRIVER, else auto]
     #[arg(long, value_name = "DRIVER")]
     driver: Option<DriverChoice>,
+    /// Look for requests before sleeping: for up to a time, `auto` (20us) where that pays, `off`, or `always`, as without a
+    /// value: more requests a second from few connections, for more CPU time
+    #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_value = "off", default_missing_value = "always", value_parser = Spin::parse)]
+    spin: Spin,
 }
 
 /// Serves until SIGTERM or SIGINT, then answers what was accepted.
@@ -168,6 +173,8 @@ impl ServeOptions {
             config: Config {
                 driver: self.driver()?,
                 connections_hint: CONNECTIONS_HINT,
+                spin: self.spin.is_always(),
+                look_before_sleep: self.spin.look_before_sleep(),
                 ..Config::default()
             },
             server: ServerOptions {

@@ -16,6 +16,7 @@ use super::require::JudgedWords;
 use super::script::ScriptWords;
 use super::source_words::SourceWords;
 use super::way::WayWords;
+use crate::spin::Spin;
 use crate::tls::TlsVersionWord;
 use crate::typed::{connections, positive};
 
@@ -72,9 +73,9 @@ pub struct LoadWords {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// Look for answers before sleeping: for up to a time, `auto` (20us) where that pays, `off`, or `always`, as without a
-    /// value: requests start more punctually, and each thread keeps a core busy [default: auto]
-    #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "always", value_parser = spin)]
-    pub spin: Option<Spin>,
+    /// value: requests start more punctually, and each thread keeps a core busy
+    #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_value = "auto", default_missing_value = "always", value_parser = Spin::parse)]
+    pub spin: Spin,
     /// Source of arrival times: this program, the kernel too for one connection of each thread, or the kernel for all
     /// [default: user on io_uring, kernel on epoll]
     #[arg(long, value_name = "WHO")]
@@ -208,38 +209,6 @@ pub enum TimestampsWord {
     Probe,
     /// The kernel, for every connection
     Kernel,
-}
-
-/// When a thread that waits for answers does not sleep.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Spin {
-    /// It never does.
-    Always,
-    /// It looks for so long before, where that pays. Zero: it sleeps at once.
-    UpTo(Nanos),
-}
-
-impl Default for Spin {
-    /// Longer than most answers take of a server on the same machine that does not sleep either, and shorter than waking one that does.
-    fn default() -> Spin {
-        Spin::UpTo(Nanos::from_micros(20))
-    }
-}
-
-fn spin(text: &str) -> Result<Spin, String> {
-    match text {
-        "always" => Ok(Spin::Always),
-        "auto" => Ok(Spin::default()),
-        "off" => Ok(Spin::UpTo(Nanos::ZERO)),
-        _ => {
-            let length = duration::parse(text).map_err(|_| {
-                format!(
-                    "`{text}` is none of auto, off and always, nor a length of time such as 20us"
-                )
-            });
-            Ok(Spin::UpTo(length?))
-        }
-    }
 }
 
 fn threads(text: &str) -> Result<u32, String> {

@@ -1,0 +1,58 @@
+//! `--spin`: whether threads look for news before they sleep. Not for: looking, which the engine does.
+
+use prony_base::Nanos;
+use prony_base::typed::duration;
+
+/// When a thread that waits does not sleep.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Spin {
+    /// It never does.
+    Always,
+    /// It looks for so long before, where that pays. Zero: it sleeps at once.
+    UpTo(Nanos),
+}
+
+/// Longer than most answers take on the same machine where nobody sleeps, and shorter than waking one who does.
+const AUTO: Spin = Spin::UpTo(Nanos::from_micros(20));
+
+impl Spin {
+    /// Reads `auto`, `off`, `always` or a length of time. For use as a clap value parser.
+    pub fn parse(text: &str) -> Result<Spin, String> {
+        match text {
+            "always" => Ok(Spin::Always),
+            "auto" => Ok(AUTO),
+            "off" => Ok(Spin::UpTo(Nanos::ZERO)),
+            _ => duration::parse(text).map(Spin::UpTo).map_err(|_| {
+                format!(
+                    "`{text}` is none of auto, off and always, nor a length of time such as 20us"
+                )
+            }),
+        }
+    }
+
+    /// Whether it never sleeps.
+    pub fn is_always(self) -> bool {
+        self == Spin::Always
+    }
+
+    /// The longest look before it sleeps.
+    pub fn look_before_sleep(self) -> Nanos {
+        match self {
+            Spin::Always => Nanos::ZERO,
+            Spin::UpTo(length) => length,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_a_word_or_a_length_of_time() {
+        assert_eq!(Spin::parse("always"), Ok(Spin::Always));
+        assert_eq!(Spin::parse("auto"), Spin::parse("20us"));
+        assert_eq!(Spin::parse("off"), Ok(Spin::UpTo(Nanos::ZERO)));
+        assert!(Spin::parse("on").unwrap_err().contains("`on` is none of"));
+    }
+}
