@@ -2,9 +2,10 @@
 //!
 //! Not for: what they are (`figures`), and how they are shown.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use prony_findings::{Case, Code, Finding, Records, Severity, measure, verdict};
+use prony_findings::{Case, Code, Finding, Records, Severity, client, measure, verdict};
 use prony_record::{Cell, Histogram, LoadReport, Outcome, Role, Trial};
 use prony_stats::{Share, Tail};
 
@@ -27,9 +28,12 @@ const VISITED_QUANTILE_MAX: f64 = 0.99;
 
 /// The figures of every cell, in the plan's order.
 pub fn cells(run: &Run, records: &Records<'_>, findings: &[Finding]) -> Vec<CellFigures> {
-    let mut cells: Vec<CellFigures> = records
-        .cases()
-        .map(|case| of_cell(run, &case, findings))
+    let cases = records.cases().enumerate();
+    let mut cells: Vec<CellFigures> = cases
+        .map(|(place, case)| CellFigures {
+            place,
+            ..of_cell(run, &case, findings)
+        })
         .collect();
     // What the reference is with settings of its own is compared with nothing, and nothing with it.
     let compared = cells.iter().filter_map(|cell| {
@@ -48,20 +52,25 @@ pub fn cells(run: &Run, records: &Records<'_>, findings: &[Finding]) -> Vec<Cell
 fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
     let cell = case.cell;
     let found: Vec<&Finding> = findings.iter().filter(|f| f.cell == cell.id).collect();
-    let trials: Vec<&Trial> = case.measured().collect();
-    let loads = || trials.iter().filter_map(|trial| trial.load.as_ref());
-    let own: Vec<LoadReport> = loads().map(|load| with_own_errors(case, load)).collect();
+    let trials: Vec<&Trial> = case.complete().collect();
+    let counts: Vec<TrialCounts> = trials
+        .iter()
+        .map(|trial| trial_counts(case, trial))
+        .collect();
+    let sum = |of: fn(&TrialCounts) -> u64| counts.iter().map(of).fold(0, u64::saturating_add);
     let (latency_ns, latency_max_ns, tail) = latencies(run, case, &trials);
     let baseline = baseline(case);
     let grave = found.iter().filter(|f| f.severity == Severity::Invalid);
-    let mut figures = CellFigures {
+    let processes = case.measured();
+    let processes = processes.map(|trial| measure::processes(trial, Role::Subject).count());
+    CellFigures {
         cell: cell.id.clone(),
         subject: cell.subject.clone(),
         label: label(case),
         workload: cell.workload.clone(),
         connections: cell.connections,
         asked_per_s: cell.rate_per_s,
-        open: open::figures::of_cell(case),
+        open: open::of_cell(case),
         users: users::figures::of_cell(case),
         search: search::of_cell(case),
         program: programs::figures::of_cell(case),
@@ -78,7 +87,7 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
         rate_per_s: rate(case),
         // How many requests of an open loop start is the schedule's doing.
         ratio: baseline
-            .filter(|_| !open::figures::is_open(case))
+            .filter(|_| !open::is_open(case))
             .and_then(|baseline| ratio::rates(&baseline, case)),
         ratios: baseline.map_or_else(BTreeMap::new, |baseline| rate_against(run, &baseline, case)),
         latency_max_ns,
@@ -87,22 +96,13 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
         slow_periods: tail.periods,
         p99_9_supported: tail.is_enough(),
         measured: Metric::measured(run, case),
-        processes: trials
-            .iter()
-            .map(|trial| measure::processes(trial, Role::Subject).count())
-            .max()
-            .unwrap_or(0),
-        bytes_per_answer: Figure::over(&trials, |t| {
-            Some(measure::bytes_per_answer(t.load.as_ref()?)?.0)
-        }),
-        completed: loads()
-            .map(|load| load.completed)
-            .fold(0, u64::saturating_add),
-        errors: own.iter().map(measure::errors).fold(0, u64::saturating_add),
-        errors_by_kind: errors_by_kind(own.iter()),
-    };
-    clients::complete::complete(case, &mut figures);
-    figures
+        processes: processes.max().unwrap_or(0),
+        bytes_per_answer: Figure::over(&trials, |trial| bytes_per_answer(case, trial)),
+        completed: sum(|of| of.completed),
+        errors: sum(|of| of.errors),
+        errors_by_kind: summed(counts.iter().flat_map(|of| &of.errors_by_kind)),
+        ..CellFigures::default()
+    }
 }
 
 /// Each code once.
@@ -112,13 +112,70 @@ fn codes<'a>(findings: impl Iterator<Item = &'a &'a Finding>) -> Vec<Code> {
     codes
 }
 
-/// A report without the failures that are not the subject's: what a kill breaks off after the window.
-fn with_own_errors(case: &Case<'_>, load: &LoadReport) -> LoadReport {
+/// What became of the requests of a trial: by the generator, or by a client's own word.
+#[derive(Default)]
+struct TrialCounts {
+    completed: u64,
+    errors: u64,
+    errors_by_kind: Vec<(String, u64)>,
+}
+
+fn trial_counts(case: &Case<'_>, trial: &Trial) -> TrialCounts {
+    let Some(run) = &trial.program else {
+        let load = trial.load.as_ref();
+        return load.map_or_else(TrialCounts::default, |load| of_load(case, load));
+    };
+    let count = measure::line(run).map_or(0, |line| line.count);
+    let failed = client::said(trial).filter(|_| case.is_client());
+    let kinds = failed.map(|said| said.failed_by_kind.clone());
+    TrialCounts {
+        completed: if case.is_client() { count } else { 0 },
+        errors: failed.map_or(0, |said| said.failed),
+        errors_by_kind: kinds.into_iter().flatten().collect(),
+    }
+}
+
+/// Without the failures that are not the subject's: what a kill breaks off after the window.
+fn of_load(case: &Case<'_>, load: &LoadReport) -> TrialCounts {
     let mut own = load.clone();
     if case.is_killed() {
         (own.counts.drain_failed, own.counts.abandoned) = (0, 0);
     }
-    own
+    let counts = &own.counts;
+    let connecting = counts.connect_failed.by_kind();
+    let connecting = connecting.map(|(kind, count)| (format!("connect_{kind}"), count));
+    let others = [
+        ("unexpected_status", counts.unexpected_status),
+        ("drain_failed", counts.drain_failed),
+        ("abandoned", counts.abandoned),
+    ];
+    let failed = counts.failed.by_kind().into_iter().chain(others);
+    let failed = failed.map(|(kind, count)| (kind.to_owned(), count));
+    TrialCounts {
+        completed: own.completed,
+        errors: measure::errors(&own),
+        errors_by_kind: failed.chain(connecting).collect(),
+    }
+}
+
+/// Counts by kind, only of what happened.
+fn summed<'a>(counts: impl Iterator<Item = &'a (String, u64)>) -> BTreeMap<String, u64> {
+    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+    for (kind, count) in counts.filter(|(_, count)| *count > 0) {
+        let sum = sums.entry(kind.clone()).or_default();
+        *sum = sum.saturating_add(*count);
+    }
+    sums
+}
+
+/// Bytes received a completed request; of a client, of bodies.
+fn bytes_per_answer(case: &Case<'_>, trial: &Trial) -> Option<f64> {
+    let Some(run) = &trial.program else {
+        return Some(measure::bytes_per_answer(trial.load.as_ref()?)?.0);
+    };
+    let line = measure::line(run).filter(|line| line.bytes > 0 && line.count > 0);
+    let line = line.filter(|_| case.is_client())?;
+    Some(line.bytes as f64 / line.count as f64)
 }
 
 /// `axum`, or `axum, logging=info` where there are settings; the id where a name is not unique; of a row
@@ -221,17 +278,9 @@ pub fn baseline<'a>(case: &Case<'a>) -> Option<Case<'a>> {
     (other.id != case.cell.id).then(|| case.records.case(other))
 }
 
-/// The longest latency; `None` of visits, between which a longer one may have been, nanoseconds.
-fn longest(trials: &[&Trial]) -> Option<u64> {
-    let is_visited = trials.iter().any(|trial| !trial.visits.is_empty());
-    let loads = trials.iter().filter_map(|trial| trial.load.as_ref());
-    let longest = loads.map(|load| load.latency_ns.max).max();
-    longest.filter(|_| !is_visited)
-}
-
 /// Percentiles over the blocks, from the histograms, or from the report of the generator where a
-/// trial has none; the largest of all; and what stands behind p99.9. Nothing of searches: the latencies of the closed loop before
-/// one are not those at its rate.
+/// trial has none; the largest of all; and what stands behind p99.9. Those of clients are their own word. Nothing of searches: the latencies
+/// of the closed loop before one are not those at its rate; no largest of visits, between which a longer one may have been.
 fn latencies(
     run: &Run,
     case: &Case<'_>,
@@ -240,52 +289,55 @@ fn latencies(
     if case.is_search() {
         return (BTreeMap::new(), None, Tail::default());
     }
+    let is_visited = |trial: &Trial| !trial.visits.is_empty();
+    let figure = |(name, q): (&'static str, f64)| {
+        let told = trials
+            .iter()
+            .filter(|trial| !is_visited(trial) || q <= VISITED_QUANTILE_MAX);
+        let values = told.filter_map(|trial| percentile(run, trial, q));
+        let values: Vec<f64> = values.map(|ns| ns as f64).collect();
+        Some((name, figure::latencies(&values)?))
+    };
+    let longest = |trial: &&Trial| match &trial.load {
+        Some(load) => Some(load.latency_ns.max),
+        None => Some(client::latency(trial)?.max).filter(|ns| *ns > 0),
+    };
+    let max = trials.iter().filter_map(longest).max();
     let mut tail = Tail::default();
-    let mut values: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
-    for trial in trials {
-        let Some(load) = &trial.load else { continue };
-        let is_visited = !trial.visits.is_empty();
-        for (name, q) in QUANTILES {
-            if is_visited && q > VISITED_QUANTILE_MAX {
-                continue;
-            }
-            let value = latency_of(run, trial, q).map(|ns| ns as f64);
-            values.entry(name).or_default().extend(value);
+    for trial in trials.iter().filter(|trial| !is_visited(trial)) {
+        let periods = trial.load.as_ref().and_then(|load| load.slow_periods);
+        if let Some(histogram) = histogram(run, trial) {
+            tail.add(&histogram, Share(0.999), periods);
         }
-        if is_visited {
-            continue;
-        }
-        let stored = stored(run, trial);
-        let counted = Histogram {
-            counts: vec![(1, load.latency_ns.count)],
-            ..Histogram::default()
-        };
-        tail.add(stored.unwrap_or(&counted), Share(0.999), load.slow_periods);
     }
-    let figure =
-        |(name, values): (&'static str, Vec<f64>)| Some((name, figure::latencies(&values)?));
-    let max = longest(trials);
-    (values.into_iter().filter_map(figure).collect(), max, tail)
+    let all = QUANTILES.into_iter().filter_map(figure).collect();
+    (
+        all,
+        max.filter(|_| !trials.iter().any(|trial| is_visited(trial))),
+        tail,
+    )
 }
 
-fn errors_by_kind<'a>(loads: impl Iterator<Item = &'a LoadReport>) -> BTreeMap<String, u64> {
-    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
-    for counts in loads.map(|load| &load.counts) {
-        let connecting = counts.connect_failed.by_kind();
-        let connecting = connecting.map(|(kind, count)| (format!("connect_{kind}"), count));
-        let others = [
-            ("unexpected_status", counts.unexpected_status),
-            ("drain_failed", counts.drain_failed),
-            ("abandoned", counts.abandoned),
-        ];
-        let failed = counts.failed.by_kind().into_iter().chain(others);
-        let failed = failed.map(|(kind, count)| (kind.to_owned(), count));
-        for (kind, count) in failed.chain(connecting).filter(|(_, count)| *count > 0) {
-            let sum = sums.entry(kind).or_default();
-            *sum = sum.saturating_add(count);
-        }
+/// A percentile of a trial, nanoseconds. A client says 0 of what it does not know.
+fn percentile(run: &Run, trial: &Trial, q: f64) -> Option<u64> {
+    match client::latency(trial) {
+        Some(own) => own.percentile(100.0 * q).filter(|ns| *ns > 0),
+        None => latency_of(run, trial, q),
     }
-    sums
+}
+
+/// The latencies of a trial, of which a load has at the least the number.
+fn histogram<'a>(run: &'a Run, trial: &'a Trial) -> Option<Cow<'a, Histogram>> {
+    let Some(load) = &trial.load else {
+        let said = client::said(trial)?.histogram.as_ref();
+        return said.map(Cow::Borrowed);
+    };
+    let counted = || Histogram {
+        counts: vec![(1, load.latency_ns.count)],
+        ..Histogram::default()
+    };
+    let stored = stored(run, trial).map(Cow::Borrowed);
+    Some(stored.unwrap_or_else(|| Cow::Owned(counted())))
 }
 
 /// wrk's rates beside Prony's, where a cell was measured by both in the same block.
@@ -322,13 +374,9 @@ fn rate_against(
 ) -> BTreeMap<&'static str, RatioFigure> {
     let apart = measured_apart(baseline, case);
     let figure = |metric: Metric| {
-        let own = (metric.values)(run, case).into_iter();
-        let figure = paired(
-            baseline,
-            case,
-            own.filter(|(block, _)| !apart.contains(block)),
-            (metric.values)(run, baseline),
-        )?;
+        let own = metric.by_block(run, case).into_iter();
+        let own = own.filter(|(block, _)| !apart.contains(block));
+        let figure = paired(baseline, case, own, metric.by_block(run, baseline))?;
         Some((metric.key, figure))
     };
     Metric::beside_rate().filter_map(figure).collect()

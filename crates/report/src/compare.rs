@@ -367,14 +367,14 @@ pub fn baseline_in<'a>(log: &'a [Entry], other: &Entry) -> Option<&'a Entry> {
 
 impl Compared {
     /// What it is a figure of.
-    fn of(&self) -> Metric {
+    fn metric(&self) -> Metric {
         Metric::with_key(self.metric).expect("a metric of the registry")
     }
 
     /// By how much it is worse, as [`Metric::worse`] says.
     fn worse(&self) -> Option<(f64, f64)> {
         let (low, high) = self.interval?;
-        Some(self.of().worse(low, high))
+        Some(self.metric().worse(low, high))
     }
 
     fn is_claimed(&self) -> bool {
@@ -396,7 +396,7 @@ impl Compared {
 
     /// `rate −7.9 % (−9.6 to −6.1)`; where nothing is claimed, what is still possible: `−4.0 to +6.5 %`.
     fn words(&self) -> String {
-        let (metric, change) = (self.of(), self.change());
+        let (metric, change) = (self.metric(), self.change());
         match metric.is_rate() {
             true => format!("rate {change}"),
             false => format!("{} {change}", metric.compared),
@@ -457,7 +457,7 @@ impl Comparison {
             self.figures.iter().partition(|figure| figure.is_claimed());
         // Rates first, by which the verdict is.
         claimed.sort_by(|a, b| b.sure().total_cmp(&a.sure()));
-        claimed.sort_by_key(|of| !of.of().is_rate());
+        claimed.sort_by_key(|of| !of.metric().is_rate());
         let mut said = vec![self.verdict(&claimed)];
         let places = distinct(claimed.iter().map(|of| &of.place));
         let more = (places.len() + 1).saturating_sub(CLAIMS_MAX);
@@ -477,9 +477,13 @@ impl Comparison {
     /// Which is better, by the rates first.
     fn verdict(&self, claimed: &[&Compared]) -> String {
         let (baseline, other) = (&self.baseline, &self.other);
-        let rates = claimed.iter().filter(|of| of.of().is_rate());
+        let rates = claimed.iter().filter(|of| of.metric().is_rate());
         let ways = distinct(rates.clone().map(|of| of.conclusion));
-        let all = self.figures.iter().filter(|of| of.of().is_rate()).count();
+        let all = self
+            .figures
+            .iter()
+            .filter(|of| of.metric().is_rate())
+            .count();
         let places = match rates.count() {
             own if own < all => format!(" on {own} of {all}"),
             _ => String::new(),
@@ -502,7 +506,7 @@ impl Comparison {
         let of = |figure: &Compared| match figure.worse() {
             Some((least, _)) if least > limit => Gate::Failed,
             Some((_, most)) if most <= limit => Gate::Passed,
-            _ if figure.of().own.is_none() => Gate::Passed,
+            _ if figure.metric().is_measured() => Gate::Passed,
             _ => Gate::Inconclusive,
         };
         let all = self.figures.iter().map(of).max();
@@ -523,16 +527,16 @@ impl Comparison {
     pub fn table(&self) -> String {
         let clean = crate::escape::markdown;
         let row = |figure: &Compared| {
-            let metric = figure.of();
+            let metric = figure.metric();
             let told = match figure.conclusion {
                 Conclusion::Higher | Conclusion::Lower => "",
                 Conclusion::NoDifferenceShown => "not shown, ",
                 Conclusion::NotClaimed => "not claimed, ",
             };
-            vec![
+            [
                 metric.compared.to_owned(),
-                (metric.alone)(figure.baseline),
-                (metric.alone)(figure.other),
+                metric.alone.text(figure.baseline),
+                metric.alone.text(figure.other),
                 format!("{told}{}", figure.change()),
             ]
         };
@@ -540,8 +544,8 @@ impl Comparison {
         let head = ["", &baseline, &other, "change (95 %, together)"];
         let of_place = |place: &String| {
             let own = self.figures.iter().filter(|figure| figure.place == *place);
-            let rows: Vec<Vec<String>> = own.map(row).collect();
-            format!("**{}**\n\n{}", clean(place), markdown::words(&head, &rows))
+            let table = markdown::filled(head, 0..0, own.map(row));
+            format!("**{}**\n\n{table}", clean(place))
         };
         let places = distinct(self.figures.iter().map(|figure| &figure.place));
         let tables: Vec<String> = places.into_iter().map(of_place).collect();

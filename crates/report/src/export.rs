@@ -41,7 +41,7 @@ fn long(run: &Run, records: &Records<'_>) -> String {
     for case in records.cases() {
         let cell = case.cell;
         for metric in Metric::claimed() {
-            for (block, value) in (metric.values)(run, &case) {
+            for (block, value) in metric.by_block(run, &case) {
                 let [connections, block] = [cell.connections, block].map(|of| of.to_string());
                 text.push_str(&csv::line(&[
                     &cell.id,
@@ -74,7 +74,7 @@ fn benchstat(run: &Run, records: &Records<'_>) -> String {
     let _ = writeln!(text, "prony: {}", one_line(&environment.prony_version));
     let _ = writeln!(text, "cpu: {}", one_line(&environment.cpu_model));
     for case in records.cases() {
-        let values = Metric::claimed().map(|metric| (metric, (metric.values)(run, &case)));
+        let values = Metric::claimed().map(|metric| (metric, metric.by_block(run, &case)));
         let values: Vec<(Metric, Vec<(u32, f64)>)> = values.collect();
         for trial in case.complete() {
             let count = match (&trial.load, &trial.program) {

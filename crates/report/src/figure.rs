@@ -5,14 +5,14 @@
 use std::collections::BTreeMap;
 
 use prony_record::{Histogram, NEVER, Trial};
-use prony_stats::{Quantity, SpreadKind, Summary, median, sorted, summarise};
-use serde::Serialize;
+use prony_stats::{BLOCKS_INTERVAL_MIN, Quantity, SpreadKind, Summary, median, sorted, summarise};
+use serde::{Deserialize, Serialize};
 
 /// A latency that never ended, as figures hold it.
 pub const INFINITE: f64 = NEVER as f64;
 
 /// A figure over the blocks of a cell.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     /// Median over the blocks.
     pub median: f64,
@@ -61,6 +61,39 @@ impl Figure {
     pub fn is_interval(&self) -> bool {
         self.spread == SpreadKind::Interval
     }
+
+    /// Low and high, where they tell more than the median does: those of a single value repeat it.
+    pub fn ends(&self) -> Option<(f64, f64)> {
+        (self.blocks > 1).then_some((self.low, self.high))
+    }
+
+    /// Whether low and high are the range only because the blocks stand in two groups, beside intervals of others: enough blocks there are.
+    pub fn is_of_two_groups(&self) -> bool {
+        !self.is_interval() && self.blocks >= BLOCKS_INTERVAL_MIN
+    }
+}
+
+/// What low and high of a column's figures are: nothing where each has only one value.
+pub fn spread_word(figures: impl IntoIterator<Item = Figure>) -> &'static str {
+    let (mut is_interval, mut has_ends) = (false, false);
+    for figure in figures {
+        is_interval |= figure.is_interval();
+        has_ends |= figure.ends().is_some();
+    }
+    match (is_interval, has_ends) {
+        (true, _) => "95 % interval",
+        (false, true) => "range",
+        (false, false) => "",
+    }
+}
+
+/// The values of trials, each with its block.
+pub fn by_block<'a>(
+    trials: impl Iterator<Item = &'a Trial>,
+    of: impl Fn(&'a Trial) -> Option<f64>,
+) -> Vec<(u32, f64)> {
+    let value = |trial: &'a Trial| Some((trial.block, of(trial)?));
+    trials.filter_map(value).collect()
 }
 
 /// Histograms of several blocks as one.

@@ -3,15 +3,17 @@
 //!
 //! Not for: computing them, which `cells` does.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use prony_findings::{Code, Verdict};
 use prony_record::{Phase, Plan};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize as _, Serialize, Serializer};
+use serde_json::Value;
 
 use crate::clients::figures::ClientFigures;
 pub use crate::figure::Figure;
-use crate::open::figures::OpenFigures;
+use crate::open::OpenFigures;
 use crate::programs::figures::ProgramFigures;
 use crate::ratio::RatioFigure;
 use crate::rows::figures::{RowFigures, ServiceFigures};
@@ -120,30 +122,18 @@ pub struct CellFigures {
     pub errors: u64,
     /// The same by kind, only those that happened.
     pub errors_by_kind: BTreeMap<String, u64>,
+    /// Its place among all cells.
+    #[serde(skip)]
+    pub place: usize,
+    /// It as `summary.json` has it, once a figure was asked for by its path. No figure changes after that: what changes them is
+    /// [`settle`](crate::claims::settle), which comes first.
+    #[serde(skip)]
+    pub written: OnceCell<Value>,
 }
 
 /// Figures by name, in the order of the registry of metrics, which is that of `summary.json`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Measured(Vec<(&'static str, Option<Figure>)>);
-
-impl Measured {
-    /// These, in this order.
-    pub fn of(figures: Vec<(&'static str, Option<Figure>)>) -> Measured {
-        Measured(figures)
-    }
-
-    /// The figure of this name, where it has one.
-    pub fn get(&self, name: &str) -> Option<Figure> {
-        self.0.iter().find(|(own, _)| *own == name)?.1
-    }
-
-    /// Puts another figure in the place of this name, where it has one.
-    pub fn set(&mut self, name: &str, figure: Option<Figure>) {
-        if let Some(own) = self.0.iter_mut().find(|(own, _)| *own == name) {
-            own.1 = figure;
-        }
-    }
-}
+pub struct Measured(pub Vec<(&'static str, Option<Figure>)>);
 
 impl Serialize for Measured {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -167,19 +157,39 @@ pub struct CrossCheck {
 }
 
 impl CellFigures {
-    /// CPU time of the subject a request, nanoseconds.
-    pub fn cpu_subject_ns(&self) -> Option<Figure> {
-        self.measured.get("cpu_subject_ns")
+    /// What stands at a path in it: `latency_ns.p99`.
+    pub fn at(&self, path: &str) -> Option<&Value> {
+        let write = || serde_json::to_value(self).expect("figures that can be written");
+        let written = self.written.get_or_init(write);
+        path.split('.').try_fold(written, |at, name| match at {
+            Value::Array(all) => all.get(name.parse::<usize>().ok()?),
+            at => at.get(name),
+        })
     }
 
-    /// CPU time of the generator a request, nanoseconds.
-    pub fn cpu_generator_ns(&self) -> Option<Figure> {
-        self.measured.get("cpu_generator_ns")
+    /// The figure at a path. A single number is one without a spread.
+    pub fn figure(&self, path: &str) -> Option<Figure> {
+        let at = self.at(path)?;
+        let single = || Figure::range(&[at.as_f64()?]);
+        Figure::deserialize(at).ok().or_else(single)
     }
 
-    /// Peak resident memory of the subject's largest process, in the window or a program's whole run.
-    pub fn memory_peak_bytes(&self) -> Option<Figure> {
-        self.measured.get("memory_peak_bytes")
+    /// The number at a path; of a figure its median.
+    pub fn number(&self, path: &str) -> Option<f64> {
+        Some(self.figure(path)?.median)
+    }
+
+    /// The path of the number at a path: of a figure that of its median.
+    pub fn path(&self, path: &str) -> String {
+        let is_figure = self.at(path).is_some_and(|at| at.get("median").is_some());
+        let median = if is_figure { ".median" } else { "" };
+        format!("{path}{median}")
+    }
+
+    /// Its address in `summary.json`.
+    pub fn address(&self, path: &str) -> String {
+        let path = self.path(path).replace('.', "/");
+        format!("/cells/{}/{path}", self.place)
     }
 
     /// By what the rows of a table are in order: the highest rate first, what cannot be used after all others.
@@ -194,6 +204,12 @@ impl CellFigures {
     /// Whether it cannot be used.
     pub fn is_invalid(&self) -> bool {
         self.verdict == Some(Verdict::Invalid)
+    }
+
+    /// Whether its subject did not keep up with the schedule at any time.
+    pub fn is_overloaded(&self) -> bool {
+        let open = self.open.as_ref();
+        open.is_some_and(|open| open.blocks_overloaded > 0)
     }
 
     /// Whether any of its trials was measured.

@@ -5,8 +5,9 @@
 
 use crate::figures::CellFigures;
 use crate::lists::{distinct, push_under};
+use crate::notes::Notes;
 use crate::numbers::NOTHING;
-use crate::part::{Context, column, verdict_column, verdicts_differ};
+use crate::part::{column, verdict_column, verdicts_differ};
 use crate::table::{self, Column, Entry, Row, Shown, Table};
 
 /// What a column has of a row.
@@ -99,13 +100,13 @@ impl<'a, 'f> Grid<'f, &'a CellFigures> {
     }
 
     /// And these columns of figures.
-    pub fn shown<Own>(
+    pub fn shown(
         self,
-        context: &'f Context<'_, Own>,
+        notes: &'f Notes,
         columns: impl IntoIterator<Item = Shown>,
     ) -> Grid<'f, &'a CellFigures> {
         columns.into_iter().fold(self, |grid, column| {
-            grid.figure(column.head(), move |cell| context.entry(cell, &column))
+            grid.figure(column.head(), move |cell| notes.entry(cell, &column))
         })
     }
 

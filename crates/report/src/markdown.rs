@@ -15,12 +15,6 @@ pub fn table(table: &Table) -> String {
     aligned(&heads.collect::<Vec<_>>(), &rows.collect::<Vec<_>>())
 }
 
-/// A table of words that are Markdown already.
-pub fn words(head: &[&str], rows: &[Vec<String>]) -> String {
-    let heads = head.iter().map(|title| ((*title).to_owned(), false));
-    aligned(&heads.collect::<Vec<_>>(), rows)
-}
-
 /// A table of words that are Markdown already, without the columns in which nothing stands; empty without rows. Columns within
 /// `numbers` hold numbers.
 pub fn filled<const N: usize>(

@@ -1,13 +1,7 @@
 //! The mark on a document whose figures were measured by another method than this program measures by.
 
-use prony_record::{METHOD, Plan};
-
-/// The sentences that a document begins its answer with.
-pub fn mark(plan: &Plan) -> Option<String> {
-    told(plan.method, METHOD)
-}
-
-fn told(made: u32, now: u32) -> Option<String> {
+/// The sentence that a document begins its answer with, of a run that was made by one method in a program that measures by another.
+pub fn mark(made: u32, now: u32) -> Option<String> {
     let how = match made.cmp(&now) {
         std::cmp::Ordering::Equal => return None,
         std::cmp::Ordering::Less => "an older method",
@@ -20,18 +14,15 @@ fn told(made: u32, now: u32) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use prony_record::{METHOD, Plan};
+
     use super::*;
 
     #[test]
     fn a_document_of_another_method_is_marked_on_its_face() {
-        assert_eq!(told(3, 3), None);
-        assert!(told(0, 1).expect("marked").contains("an older method (0)"));
-        assert!(told(2, 1).expect("marked").contains("a newer method (2)"));
-        let own = Plan {
-            method: METHOD,
-            ..Plan::default()
-        };
-        assert_eq!(mark(&own), None);
+        assert_eq!(mark(3, 3), None);
+        assert!(mark(0, 1).expect("marked").contains("an older method (0)"));
+        assert!(mark(2, 1).expect("marked").contains("a newer method (2)"));
         let newer = Plan {
             method: METHOD + 1,
             title: "T".into(),

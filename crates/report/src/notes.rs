@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::figures::CellFigures;
 use crate::lists::push_new;
-use crate::numbers::{FigureUnit, three};
-use crate::table::Entry;
+use crate::numbers::{FigureUnit, NOTHING, three};
+use crate::table::{Entry, Shown};
 
 /// All notes of a document.
 #[derive(Clone, Debug, Default)]
@@ -92,6 +92,37 @@ impl Notes {
             marks: self.marks(&cell.cell, codes),
             ..entry
         }
+    }
+
+    /// The figure of a cell in a column, with its footnotes.
+    pub fn entry(&self, cell: &CellFigures, column: &Shown) -> Entry {
+        self.entry_of(cell, "", column)
+    }
+
+    /// The same of one of several that the cell has, which is at `place`. What does not keep up with its schedule has no latency: that grows for
+    /// as long as the run lasts.
+    pub fn entry_of(&self, cell: &CellFigures, place: &str, column: &Shown) -> Entry {
+        let is_time = ["latency", "duration_ns"].map(|name| column.path.starts_with(name));
+        let is_endless = cell.is_overloaded() && is_time.contains(&true);
+        let entry = match (is_endless, column.title) {
+            (false, _) => column.entry(cell, place),
+            (true, "p50") => Entry::text("overloaded"),
+            (true, _) => Entry::text(NOTHING),
+        };
+        self.on(cell, column.marks, entry)
+    }
+
+    /// Those of the columns in which any of the cells has a figure.
+    pub fn present(
+        &self,
+        cells: &[&CellFigures],
+        columns: impl IntoIterator<Item = Shown>,
+    ) -> Vec<Shown> {
+        let has = |column: &Shown| {
+            let mut entries = cells.iter().map(|cell| self.entry(cell, column));
+            entries.any(|entry| entry.value.is_some())
+        };
+        columns.into_iter().filter(has).collect()
     }
 
     fn place(&mut self, finding: &Finding) -> usize {

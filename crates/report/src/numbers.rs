@@ -76,11 +76,6 @@ pub fn three(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// Bytes a second in MiB a second.
-pub fn mib(bytes_per_s: f64) -> String {
-    three(bytes_per_s / 1_048_576.0)
-}
-
 /// A rate, without its unit: `87.0 k`.
 pub fn rate(per_second: f64) -> String {
     scaled(COUNTS, per_second)
@@ -111,15 +106,11 @@ pub fn bytes(count: f64) -> String {
     scaled(SIZES, count)
 }
 
-/// Two ends of a size: `45.1–45.4 MiB`.
-pub fn sizes(low: f64, high: f64) -> String {
-    scaled_ends(SIZES, low, high)
-}
-
 /// The unit of a figure, by which it is written.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum FigureUnit {
     /// A second, which its words say.
+    #[default]
     Rate,
     /// A second, which is written behind it.
     PerSecond,
@@ -135,7 +126,24 @@ pub enum FigureUnit {
     Ratio,
     /// A count, or any other number.
     Number,
+    /// Three digits, in units of so much, which the head of a column says.
+    Of(u64),
 }
+
+/// Numbers of things.
+pub const COUNT: FigureUnit = FigureUnit::Number;
+/// Times.
+pub const TIME: FigureUnit = FigureUnit::Time;
+/// Times in microseconds.
+pub const MICROS: FigureUnit = FigureUnit::Of(1_000);
+/// Times in seconds.
+pub const SECONDS: FigureUnit = FigureUnit::Of(1_000_000_000);
+/// Sizes.
+pub const BYTES: FigureUnit = FigureUnit::Bytes;
+/// Bytes a second in MiB.
+pub const MIB: FigureUnit = FigureUnit::Of(1 << 20);
+/// Numbers a second.
+pub const RATE: FigureUnit = FigureUnit::Rate;
 
 impl FigureUnit {
     /// The scales of its numbers, and what stands behind them.
@@ -146,7 +154,7 @@ impl FigureUnit {
             FigureUnit::Time => Some((TIMES, "")),
             FigureUnit::Bytes => Some((SIZES, "")),
             FigureUnit::BytesPerSecond => Some((SIZES, "/s")),
-            FigureUnit::Percent | FigureUnit::Ratio | FigureUnit::Number => None,
+            _ => None,
         }
     }
 
@@ -157,6 +165,7 @@ impl FigureUnit {
             (Some((scales, behind)), _) => scaled(scales, value) + behind,
             (None, FigureUnit::Percent) => percent(value),
             (None, FigureUnit::Ratio) => ratio(value),
+            (None, FigureUnit::Of(one)) => three(value / one as f64),
             // Averages of a few things need not be whole.
             (None, _) if value.abs() < 100.0 && value.fract() != 0.0 => three(value),
             (None, _) if (0.0..1e15).contains(&value) => count(value.round() as u64),
@@ -167,15 +176,21 @@ impl FigureUnit {
     /// Two ends of one.
     pub fn ends(self, low: f64, high: f64) -> String {
         match self.scales() {
+            Some(_) if high == NEVER as f64 => format!("{}–{}", self.text(low), self.text(high)),
             Some((scales, behind)) => scaled_ends(scales, low, high) + behind,
             None => format!("{}–{}", self.text(low), self.text(high)),
         }
+    }
+
+    /// Whether round numbers of it are powers of two.
+    pub fn is_binary(self) -> bool {
+        matches!(self, BYTES | MIB | FigureUnit::BytesPerSecond)
     }
 }
 
 /// Nanoseconds in microseconds, without the unit: `7.32`.
 pub fn micros(ns: f64) -> String {
-    three(ns / 1e3)
+    MICROS.text(ns)
 }
 
 /// A part of a whole with one decimal at the most: `95.2 %`, `0.7 %`.
@@ -203,11 +218,7 @@ pub fn ratio(value: f64) -> String {
 /// A ratio as a change, with its ends: `+28 % (+4.2 to +58)`, `−91 % (−92 to −90)`; as a multiple where all of it is
 /// beyond twice: `3.10 × (2.92–3.29)`; where it is a bound, `at least` before it or `or lower` behind it: `−19 % or lower (−34 to −1.9)`.
 pub fn change_of(of: &RatioFigure) -> String {
-    change_words(
-        of.ratio,
-        (of.blocks > 1).then_some((of.low, of.high)),
-        of.bound,
-    )
+    change_words(of.ratio, of.figure().ends(), of.bound)
 }
 
 /// The same of a ratio and its ends, where it has some.

@@ -12,6 +12,8 @@ use prony_stats::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::figure::Figure;
+
 /// A figure over that of its baseline.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RatioFigure {
@@ -170,6 +172,17 @@ impl RatioFigure {
         let mean = |logs: f64| libm::exp(logs / pairs().count() as f64);
         let own = pairs().map(|pair| libm::log(pair.0)).sum();
         (mean(own), mean(pairs().map(|pair| libm::log(pair.1)).sum()))
+    }
+
+    /// The same as a figure of its own.
+    pub fn figure(&self) -> Figure {
+        Figure {
+            median: self.ratio,
+            low: self.low,
+            high: self.high,
+            spread: self.spread,
+            blocks: self.blocks,
+        }
     }
 
     /// Whether it has an interval.

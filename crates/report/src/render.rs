@@ -302,7 +302,7 @@ fn pictures(view: &View) -> Vec<(String, String)> {
 fn codes(notes: &[Note]) -> String {
     let row = |note: &Note| {
         let cells = note.seen.iter().map(|seen| seen.cells.len());
-        vec![
+        [
             format!("[^{}]", note.number),
             note.code.to_string(),
             note.title.to_owned(),
@@ -310,8 +310,8 @@ fn codes(notes: &[Note]) -> String {
             cells.sum::<usize>().to_string(),
         ]
     };
-    let rows: Vec<Vec<String>> = notes.iter().map(row).collect();
-    crate::markdown::words(&["note", "code", "finding", "severity", "cells"], &rows)
+    let head = ["note", "code", "finding", "severity", "cells"];
+    crate::markdown::filled(head, 0..0, notes.iter().map(row))
 }
 
 fn summary(run: &Run, computed: &ComputedRun) -> String {

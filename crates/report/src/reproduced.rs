@@ -16,8 +16,7 @@ use prony_stats::Conclusion;
 use serde::Serialize;
 
 use crate::Run;
-use crate::lists::distinct;
-use crate::markdown;
+use crate::markdown::filled;
 use crate::metrics::Metric;
 use crate::numbers;
 use crate::ratio::{OpenSide, RatioFigure};
@@ -73,7 +72,7 @@ pub struct Reproduction {
     /// Version of these figures.
     pub schema: u32,
     /// How the machines differ: what, there, here.
-    pub differences: Vec<(String, String, String)>,
+    pub differences: Vec<[String; 3]>,
     /// The claims, contradicted ones first.
     pub claims: Vec<Claim>,
 }
@@ -185,29 +184,17 @@ fn came_to(was: &RatioFigure, now: Option<&RatioFigure>) -> CameTo {
 }
 
 /// What of two machines differs: what, there, here.
-pub fn differences(there: &Environment, here: &Environment) -> Vec<(String, String, String)> {
+fn differences(there: &Environment, here: &Environment) -> Vec<[String; 3]> {
     let named = |e: &Environment| -> Vec<Fact> {
         let own = [
             sections::fact("method", e.method.to_string()),
             sections::fact("driver", e.driver.clone()),
         ];
         let tools = sections::tools(e).chain(e.facts.iter().cloned());
-        sections::machine(e)
-            .into_iter()
-            .chain(own)
-            .chain(tools)
-            .collect()
+        let machine = sections::machine(e).into_iter().chain(own);
+        machine.chain(tools).collect()
     };
-    let (there, here) = (named(there), named(here));
-    let value = |all: &[Fact], name: &str| {
-        let found = all.iter().find(|fact| fact.name == name);
-        found.map_or_else(String::new, |fact| fact.value.trim().to_owned())
-    };
-    let names = distinct(there.iter().chain(&here).map(|fact| &fact.name));
-    let both = names
-        .into_iter()
-        .map(|name| (name.clone(), value(&there, name), value(&here, name)));
-    both.filter(|(_, there, here)| there != here).collect()
+    sections::differing(&named(there), &named(here))
 }
 
 /// The day of a moment, in UTC: `2026-03-01`.
@@ -247,23 +234,20 @@ impl Reproduction {
             text => crate::escape::markdown(text),
         };
         let differ = self.differences.iter();
-        let differ =
-            differ.map(|(what, there, here)| [what, there, here].map(|of| shown(of)).into());
-        let differ: Vec<Vec<String>> = differ.collect();
+        let differ = differ.map(|row| row.each_ref().map(|text| shown(text)));
         let claims = self.claims.iter().map(|claim| {
             let [there, here] = claim.words.clone();
             let (what, metric) = (shown(&claim.what), shown(claim.metric));
-            vec![what, metric, there, here, claim.came_to.words().to_owned()]
+            [what, metric, there, here, claim.came_to.words().to_owned()]
         });
-        let claims: Vec<Vec<String>> = claims.collect();
-        let differ = match differ.is_empty() {
+        let differ = match self.differences.is_empty() {
             true => "The machine is the same, as far as is recorded.".to_owned(),
-            false => markdown::words(&["what differs", "bundle", "here"], &differ),
+            false => filled(["what differs", "bundle", "here"], 0..0, differ),
         };
-        if claims.is_empty() {
+        if self.claims.is_empty() {
             return differ;
         }
-        let claims = markdown::words(&["claim", "figure", "bundle", "here", "it"], &claims);
+        let claims = filled(["claim", "figure", "bundle", "here", "it"], 0..0, claims);
         format!("{differ}\n\n{claims}")
     }
 }
@@ -328,10 +312,10 @@ mod tests {
             facts: vec![fact("on")],
             ..Environment::default()
         };
-        assert_eq!(differences(&there, &there), []);
+        assert!(differences(&there, &there).is_empty());
         let mut here = there.clone();
         (here.cpus, here.facts) = (4, Vec::new());
-        let told = |a: &str, b: &str, c: &str| (a.to_owned(), b.to_owned(), c.to_owned());
+        let told = |a: &str, b: &str, c: &str| [a, b, c].map(str::to_owned);
         assert_eq!(
             differences(&there, &here),
             [told("processors", "2", "4"), told("smt", "on", "")]

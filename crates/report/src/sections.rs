@@ -13,7 +13,7 @@ use crate::claims;
 use crate::clients;
 use crate::figures::{CellFigures, CrossCheck};
 use crate::kinds::Kinds;
-use crate::lists::push_under;
+use crate::lists::{distinct, push_under};
 use crate::numbers;
 use crate::open;
 use crate::part::{Part, column, plain};
@@ -23,7 +23,7 @@ use crate::search;
 use crate::settings::THREADS;
 use crate::table::{Column, Table};
 use crate::templates;
-use crate::words::{paragraph, paragraphs};
+use crate::words::{digits, paragraph, paragraphs};
 
 /// What cores are for, and which these are.
 fn by_role<'a>(plan: &'a Plan, kinds: &Kinds) -> Vec<(&'static str, &'a [u32])> {
@@ -48,9 +48,21 @@ fn by_role<'a>(plan: &'a Plan, kinds: &Kinds) -> Vec<(&'static str, &'a [u32])> 
 }
 
 /// A fact of a document.
-pub fn fact(name: &str, value: String) -> Fact {
-    let name = name.to_owned();
+pub fn fact(name: &str, value: impl Into<String>) -> Fact {
+    let (name, value) = (name.to_owned(), value.into());
     Fact { name, value }
+}
+
+/// The facts in which one list differs from another: the name, and the value in each; empty: it is not there.
+pub fn differing(one: &[Fact], other: &[Fact]) -> Vec<[String; 3]> {
+    let value = |all: &[Fact], name: &str| {
+        let found = all.iter().find(|fact| fact.name == name);
+        found.map_or_else(String::new, |fact| fact.value.trim().to_owned())
+    };
+    let names = distinct(one.iter().chain(other).map(|fact| &fact.name));
+    let row = |name: &String| [name.clone(), value(one, name), value(other, name)];
+    let rows = names.into_iter().map(row);
+    rows.filter(|[_, one, other]| one != other).collect()
 }
 
 /// The text, unless the number is 0, which stands for what is not known.
@@ -304,9 +316,6 @@ fn of_facts(facts: &[Fact], value: Column) -> Table {
     Table::of_words([words(""), value], rows)
 }
 
-const BY_WRK: &str = "The same cell and block, driven by wrk: where the subject is the limit, both generators should find the same rate. \
-    wrk's trials are in no other figure.";
-
 /// wrk beside Prony's generator.
 fn cross_check(checks: &[CrossCheck]) -> Option<Part> {
     let number = |title: &str| column(title, "", true);
@@ -324,7 +333,7 @@ fn cross_check(checks: &[CrossCheck]) -> Option<Part> {
     };
     let table = Table::of_words(columns, checks.iter().map(row));
     let part = section("Cross-check with wrk", table)?;
-    let before = vec![BY_WRK.to_owned()];
+    let before = paragraphs("cross-check");
     Some(Part { before, ..part })
 }
 
@@ -344,13 +353,6 @@ pub fn about(run: &Run, environment: &[Fact], checks: &[CrossCheck]) -> Vec<Part
         repeat(run),
     ];
     parts.into_iter().flatten().collect()
-}
-
-/// Digits of a hash that are shown.
-const HASH_DIGITS: usize = 12;
-
-fn digits(hash: &str) -> String {
-    hash.chars().take(HASH_DIGITS).collect()
 }
 
 /// The subjects and what stands around them, in the plan's order; `None` where there are none.
@@ -375,15 +377,9 @@ fn subjects(plan: &Plan) -> Option<Part> {
             (role, "") => role.to_owned(),
             (role, summary) => format!("{role}: {summary}"),
         };
-        let (id, version, build) = (of.id.clone(), of.version.clone(), digits(&of.build_key));
-        [
-            id,
-            summary,
-            version,
-            threads(plan, role, of),
-            source(of),
-            build,
-        ]
+        let (id, version) = (of.id.clone(), of.version.clone());
+        let (threads, build) = (threads(plan, role, of), digits(&of.build_key).to_owned());
+        [id, summary, version, threads, source(of), build]
     };
     let all = all.into_iter();
     let rows = all.flat_map(|(role, list)| list.iter().map(move |of| row(role, of)));
@@ -489,12 +485,10 @@ fn repeat(run: &Run) -> Option<Part> {
     facts.retain(|fact| !fact.value.is_empty());
     Some(Part {
         request: command(plan),
-        after: vec![AGAIN.to_owned()],
+        after: paragraphs("again"),
         ..section("To repeat it", of_facts(&facts, code("")))?
     })
 }
-
-const AGAIN: &str = "All of this was made from the records in this folder: prony report on the folder gives the same bytes again.";
 
 /// A word as a shell takes it.
 fn quoted(word: &str) -> String {

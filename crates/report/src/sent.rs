@@ -6,11 +6,10 @@ use prony_record::{
 };
 
 use crate::numbers;
+use crate::words::digits;
 
 /// Requests of a list that are named one by one.
 const NAMED_MAX: usize = 8;
-/// Digits of a file's digest.
-const DIGITS: usize = 12;
 
 /// `GET /hello`; `3 requests at random by weight (2 × GET /a, 1 × GET /b)`; `120 requests of log.txt (access-log, SHA-256
 /// 0123456789ab…), in turn`; what users do. With the body where there is one request alone and `with_body`.
@@ -117,10 +116,6 @@ fn order(order: RequestOrder) -> &'static str {
         RequestOrder::Random => "at random",
         RequestOrder::InTurn | RequestOrder::BySlot => "in turn",
     }
-}
-
-fn digits(sha256: &str) -> &str {
-    sha256.get(..DIGITS).unwrap_or(sha256)
 }
 
 #[cfg(test)]

@@ -4,29 +4,27 @@ use prony_findings::{Code, Records, Verdict};
 
 use crate::Run;
 use crate::answer::ranking::{BY_RATE, By, FOREMOST, RankedQuestion};
+use crate::figure::spread_word;
 use crate::figures::{CellFigures, labelled};
 use crate::grid::{Grid, verdict};
 use crate::groups::{Group, groups};
 use crate::metrics::Metric;
 use crate::notes::Notes;
-use crate::numbers;
-use crate::part::{
-    Context, Part, column, detail, figures_word, named, plain, ratio_word, verdict_column,
-};
+use crate::numbers::{RATE, TIME};
+use crate::part::{Part, column, detail, named, plain, ratio_word, verdict_column};
 use crate::plots::Picture;
 use crate::plots::cells::{cpu, latency};
 use crate::programs;
 use crate::rest;
 use crate::rows;
 use crate::sent::sent;
-use crate::table::{self, ERRORS, Entry, ON_TITLE, RATE, Shown, Table};
+use crate::table::{self, ERRORS, Entry, ON_TITLE, Shown, Table};
 use crate::threads;
 use crate::users;
 
 /// The parts of the document: one for each group, the leader of its cells first.
 pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
     let records = Records::new(&run.plan, &run.trials);
-    let context = Context::of(run, cells, notes, ());
     let part = |group: Group| {
         let mut own = group.cells(cells);
         own.sort_by(|a, b| b.standing().total_cmp(&a.standing()));
@@ -38,10 +36,10 @@ pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
             is_group: true,
             request: request(run, &group.workload),
             pictures: pictures.into_iter().filter(Picture::has_marks).collect(),
-            tables: [plain(of_cells(&context, &own))]
+            tables: [plain(of_cells(run, notes, &own))]
                 .into_iter()
-                .chain(rest::table(&context, &own))
-                .chain(users::tables(&context, &own))
+                .chain(rest::table(run, notes, &own))
+                .chain(users::tables(notes, &own))
                 .chain(threads::table(&records, &own))
                 .collect(),
             ..Part::default()
@@ -66,10 +64,8 @@ fn question<'a>(group: &Group, cells: Vec<&'a CellFigures>) -> RankedQuestion<'a
     let by = match cells.iter().any(|cell| cell.open.is_some()) {
         true => By {
             heading: "p99",
-            path: "latency_ns.p99.median",
-            figure: |cell| cell.latency_ns.get("p99").copied(),
-            show: numbers::time,
-            is_binary: false,
+            path: Metric::P99.shown.path,
+            unit: TIME,
             falls: true,
             ratio: |cell| cell.ratios.get(Metric::P99.key),
             ratio_falls: true,
@@ -104,11 +100,11 @@ fn request(run: &Run, workload: &str) -> String {
 
 /// The table of the cells of one workload and number of connections, and of one rate where one is said. In an open loop what
 /// was drawn (requests, or users) stands beside what was completed, and there is no ratio of rates that the schedule gives.
-fn of_cells(context: &Context<'_, ()>, cells: &[&CellFigures]) -> Table {
-    let (notes, reference) = (context.notes, context.run.plan.reference.as_deref());
+fn of_cells(run: &Run, notes: &Notes, cells: &[&CellFigures]) -> Table {
+    let reference = run.plan.reference.as_deref();
     let is_open = cells.iter().any(|cell| cell.open.is_some());
     let [rate, others @ .., _, _, _] = Metric::ALL.map(|metric| metric.shown);
-    let rate = rate.below(figures_word(cells.iter().filter_map(|c| c.rate_per_s)));
+    let rate = rate.below(spread_word(cells.iter().filter_map(|c| c.rate_per_s)));
     let mut rate_head = rate.head();
     let mut grid = Grid::new().head(column("subject", "", false), |cell| {
         notes.on(cell, ON_TITLE, name(cell))
@@ -121,11 +117,11 @@ fn of_cells(context: &Context<'_, ()>, cells: &[&CellFigures]) -> Table {
         };
         completed.clone_into(&mut rate_head.title);
         let drawn = Shown::of(drawn, "open.drawn_per_s", RATE);
-        grid = grid.head(drawn.head(), move |cell| context.entry(cell, &drawn));
+        grid = grid.head(drawn.head(), move |cell| notes.entry(cell, &drawn));
     }
     grid = grid.figure(rate_head, move |cell| Entry {
         remark: remark(cell),
-        ..context.entry(cell, &rate)
+        ..notes.entry(cell, &rate)
     });
     if !is_open {
         let title = reference.map_or_else(|| "ratio".to_owned(), |id| format!("ratio to {id}"));
@@ -135,9 +131,9 @@ fn of_cells(context: &Context<'_, ()>, cells: &[&CellFigures]) -> Table {
     // What older runs did not record is no column of dashes.
     let start = Metric::OF_START.map(|metric| metric.shown.detail());
     grid = grid
-        .shown(context, others)
-        .shown(context, context.present(cells, start))
-        .shown(context, [ERRORS]);
+        .shown(notes, others)
+        .shown(notes, notes.present(cells, start))
+        .shown(notes, [ERRORS]);
     grid = rows::more_columns(grid, cells, notes);
     grid.head(detail(verdict_column()), verdict).cells(cells)
 }

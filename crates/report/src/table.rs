@@ -4,12 +4,13 @@
 use std::borrow::Cow;
 
 use prony_findings::{Code, Verdict};
-use prony_stats::{BLOCKS_INTERVAL_MIN, Conclusion};
+use prony_stats::Conclusion;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::figure::INFINITE;
 use crate::figures::CellFigures;
-use crate::numbers::{self, NOTHING};
+use crate::numbers::{self, COUNT, FigureUnit, NOTHING};
 use crate::ratio::{OpenSide, RatioFigure, Unclaimed};
 
 /// One table.
@@ -117,8 +118,6 @@ pub struct Entry {
     pub text: String,
     /// What the page shows below it: range or interval.
     pub below: String,
-    /// What the page alone shows below it: what columns say that only Markdown has.
-    pub page_below: String,
     /// What follows from the figure, in words.
     pub remark: &'static str,
     /// Which figure it shows, as a path in `summary.json`: within the cell, or from the top
@@ -156,45 +155,6 @@ impl Entry {
     }
 }
 
-/// How figures of one kind are written: one alone, and both ends of a spread.
-#[derive(Clone, Copy)]
-pub struct Unit {
-    show: fn(f64) -> String,
-    /// `None`: as each of them alone.
-    ends: Option<fn(f64, f64) -> String>,
-}
-
-/// Numbers of things, in full.
-pub const COUNT: Unit = Unit::of(|count| numbers::count(count as u64));
-/// Times.
-pub const TIME: Unit = Unit::with_ends(numbers::time, numbers::times);
-/// Sizes.
-pub const BYTES: Unit = Unit::with_ends(numbers::bytes, numbers::sizes);
-/// Numbers a second.
-pub const RATE: Unit = Unit::with_ends(numbers::rate, numbers::rates);
-/// Times in microseconds, which the head of the column says.
-pub const MICROS: Unit = Unit::of(numbers::micros);
-
-impl Unit {
-    /// Of figures both of whose ends are written as one alone is.
-    pub const fn of(show: fn(f64) -> String) -> Unit {
-        Unit { show, ends: None }
-    }
-
-    /// Of figures whose ends are written so.
-    pub const fn with_ends(show: fn(f64) -> String, ends: fn(f64, f64) -> String) -> Unit {
-        let ends = Some(ends);
-        Unit { show, ends }
-    }
-
-    fn between(self, low: f64, high: f64) -> String {
-        match self.ends {
-            Some(ends) => ends(low, high),
-            None => format!("{}–{}", (self.show)(low), (self.show)(high)),
-        }
-    }
-}
-
 /// A column of figures of cells: what a table calls it, where the figure is in a cell of `summary.json`, and how it is written.
 #[derive(Clone, Copy)]
 pub struct Shown {
@@ -203,7 +163,7 @@ pub struct Shown {
     below: &'static str,
     /// Of a number, or of a figure over the blocks.
     pub path: &'static str,
-    unit: Unit,
+    unit: FigureUnit,
     with_ends: bool,
     details: bool,
     /// Where it is said whether enough stands behind it; empty: it always does.
@@ -214,7 +174,7 @@ pub struct Shown {
 
 impl Shown {
     /// The median of a figure, or a number.
-    pub const fn of(title: &'static str, path: &'static str, unit: Unit) -> Shown {
+    pub const fn of(title: &'static str, path: &'static str, unit: FigureUnit) -> Shown {
         Shown {
             title,
             below: "",
@@ -265,21 +225,19 @@ impl Shown {
         }
     }
 
-    /// A figure at this address in `summary.json`, from what stands there.
-    pub fn entry(&self, address: String, there: Option<&Value>) -> Entry {
-        let number = |name: &str| there?.get(name)?.as_f64();
-        let (path, value) = match number("median") {
-            Some(median) => (address + "/median", Some(median)),
-            None => (address, there.and_then(Value::as_f64)),
-        };
-        let mut entry = Entry::figure(path, value, self.unit.show);
-        // The range of one block would repeat its value.
-        if let (true, Some(low), Some(high)) = (self.with_ends, number("low"), number("high"))
-            && number("blocks").is_some_and(|blocks| blocks > 1.0)
-        {
-            entry.below = self.unit.between(low, high);
+    /// The figure of a cell, or of one of several that the cell has: of that at `place`.
+    pub fn entry(&self, cell: &CellFigures, place: &str) -> Entry {
+        let path = format!("{place}{}", self.path);
+        let figure = cell.figure(&path);
+        let ends = figure.and_then(|of| of.ends());
+        let ends = ends.filter(|(low, _)| self.with_ends && *low < INFINITE);
+        let median = figure.map(|of| of.median);
+        let is_few = cell.at(self.supported) == Some(&Value::Bool(false));
+        Entry {
+            below: ends.map_or_else(String::new, |(low, high)| self.unit.ends(low, high)),
+            few: median.is_some() && is_few,
+            ..Entry::figure(cell.address(&path), median, |value| self.unit.text(value))
         }
-        entry
     }
 }
 
@@ -365,17 +323,11 @@ pub fn ratio(cell: &CellFigures) -> Entry {
     }
 }
 
-/// Whether a spread is the range only because the blocks stand in two groups, beside intervals of others: enough blocks there are.
-pub fn is_of_two_groups(is_interval: bool, blocks: usize) -> bool {
-    !is_interval && blocks >= BLOCKS_INTERVAL_MIN
-}
-
 /// A ratio as a change with its ends: `+49 % (+32 to +97)`.
 pub fn change(figure: impl Into<Cow<'static, str>>, ratio: &RatioFigure) -> Entry {
-    let ends = (ratio.blocks > 1).then_some((ratio.low, ratio.high));
     Entry {
         // What kind of bound it is stands behind it.
-        text: numbers::change_words(ratio.ratio, ends, None),
+        text: numbers::change_words(ratio.ratio, ratio.figure().ends(), None),
         below: String::new(),
         ..of_ratio(figure, ratio, numbers::ratio)
     }
@@ -388,8 +340,8 @@ pub fn of_ratio(
     show: fn(f64) -> String,
 ) -> Entry {
     let mut entry = Entry::figure(figure, Some(ratio.ratio), show);
-    if ratio.blocks > 1 {
-        entry.below = format!("{}–{}", show(ratio.low), show(ratio.high));
+    if let Some((low, high)) = ratio.figure().ends() {
+        entry.below = format!("{}–{}", show(low), show(high));
     }
     entry.remark = match (ratio.conclusion, ratio.bound, ratio.unclaimed) {
         (Conclusion::NoDifferenceShown, ..) => "no difference shown",
@@ -398,9 +350,7 @@ pub fn of_ratio(
         (.., Some(Unclaimed::Bound)) => "not claimed: a figure is a bound",
         (.., Some(Unclaimed::Copy)) => "not claimed: a copy differs",
         (.., Some(Unclaimed::Disturbed)) => "not claimed: others used the cores",
-        _ if is_of_two_groups(ratio.is_interval(), ratio.blocks) => {
-            "not claimed: blocks in two groups"
-        }
+        _ if ratio.figure().is_of_two_groups() => "not claimed: blocks in two groups",
         _ => entry.remark,
     };
     entry

@@ -28,6 +28,11 @@ fn up_to(names: &[String], most: usize) -> String {
     }
 }
 
+/// The digits of a hash that are shown.
+pub fn digits(hash: &str) -> &str {
+    &hash[..hash.floor_char_boundary(12)]
+}
+
 /// The paragraphs of `templates/kinds.md` under a name.
 pub fn paragraphs(name: &str) -> Vec<String> {
     let mut parts = include_str!("templates/kinds.md").split("\n## ");

@@ -1,13 +1,13 @@
 //! A ranking as a picture: a bar for each subject, with its whole interval, and the baseline's line across.
 
-use super::ranking::{HowShown, Ranked, Ranking};
-use crate::figure::INFINITE;
+use super::ranking::{Ranked, Ranking};
+use crate::figure::{INFINITE, spread_word};
 use crate::plots::rows::{ChartMark, ChartRow, chart};
 use crate::plots::{Axis, Picture, Tip};
 
 /// The picture.
 pub fn picture(of: &Ranking) -> Picture {
-    let HowShown(show, is_binary) = of.show;
+    let unit = of.unit;
     let row = |row: &Ranked| {
         let mark = row.drawn.figure.map(|figure| ChartMark {
             shape: "bar",
@@ -16,17 +16,17 @@ pub fn picture(of: &Ranking) -> Picture {
                 false => "subject",
             },
             value: figure.median,
-            ends: (figure.blocks > 1).then_some((figure.low, figure.high)),
+            ends: figure.ends(),
             tip: Tip {
                 words: format!(
                     "{}: {} ({} to {})",
                     row.name,
                     row.value,
-                    show(figure.low),
-                    show(figure.high)
+                    unit.text(figure.low),
+                    unit.text(figure.high)
                 ),
                 cell: row.drawn.cell.clone(),
-                figure: of.figure.to_owned(),
+                figure: of.figure.clone(),
                 value: Some(figure.median),
             },
         });
@@ -40,19 +40,15 @@ pub fn picture(of: &Ranking) -> Picture {
     let figures = || of.rows.iter().filter_map(|row| row.drawn.figure);
     let ends = figures().map(|figure| figure.high);
     let highest = ends.filter(|end| *end < INFINITE).fold(0.0, f64::max);
-    let axis = Axis::linear((0.0, highest), is_binary, show).titled(&of.metric);
+    let axis = Axis::linear((0.0, highest), unit).titled(&of.metric);
     let rows: Vec<ChartRow> = of.rows.iter().map(row).collect();
     let bottom = rows.len() as f64;
     let mut plane = chart(&of.title, axis, rows);
     plane.key("square", "subject", "median");
-    if figures().any(|figure| figure.blocks > 1) {
-        let is_interval = figures().any(|figure| figure.is_interval());
-        let spread = if is_interval {
-            "95 % interval"
-        } else {
-            "range of the blocks"
-        };
-        plane.key("line", "whisker", spread);
+    match spread_word(figures()) {
+        _ if figures().all(|figure| figure.ends().is_none()) => {}
+        "range" => plane.key("line", "whisker", "range of the blocks"),
+        interval => plane.key("line", "whisker", interval),
     }
     if let Some(row) = of.rows.iter().find(|row| row.drawn.is_baseline) {
         let at = row.drawn.figure.map_or(0.0, |figure| figure.median);

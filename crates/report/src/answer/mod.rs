@@ -9,7 +9,7 @@ pub mod text;
 
 use prony_base::counted;
 use prony_findings::{Code, Verdict};
-use prony_record::{Plan, Work};
+use prony_record::{METHOD, Plan, Work};
 use prony_stats::BLOCKS_INTERVAL_MIN;
 use serde::Serialize;
 
@@ -26,7 +26,7 @@ use crate::{clients, machine, programs, rows, search, servers};
 use ranking::{BASELINE, FOREMOST, Ranked, RankedQuestion, Ranking};
 
 /// What a run answers.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Answer {
     /// Who leads, and by how much.
     pub leads: Vec<String>,
@@ -61,7 +61,7 @@ pub fn answer(run: &Run, cells: &[CellFigures]) -> Answer {
     let ranked = |of: Vec<RankedQuestion<'_>>| of.iter().filter_map(Ranking::of).collect();
     let kinds: Vec<Vec<Ranking>> = questions(run, cells).into_iter().map(ranked).collect();
     let (rankings, more) = foremost(kinds);
-    let mut leads: Vec<String> = method::mark(&run.plan).into_iter().collect();
+    let mut leads: Vec<String> = method::mark(run.plan.method, METHOD).into_iter().collect();
     if rankings.is_empty() {
         leads.push(nothing(run, cells));
         return Answer {
@@ -95,14 +95,13 @@ fn alone(of: &Ranking, cells: &[CellFigures]) -> Option<String> {
         return None;
     };
     let cell = cells.iter().find(|cell| cell.cell == row.drawn.cell)?;
-    let is_server = cell.program.is_none() && cell.client.is_none();
     let metrics = [Metric::P50, Metric::P99, Metric::CPU];
     let metrics = metrics
         .into_iter()
-        .filter(|own| is_server && own.shown.title != of.metric);
+        .filter(|own| cell.is_server() && own.shown.title != of.metric);
     let more = metrics.filter_map(|of| {
         let value = of.value(cell)?;
-        Some(format!(", {} {}", of.compared, (of.alone)(value)))
+        Some(format!(", {} {}", of.compared, of.alone.text(value)))
     });
     let more: String = more.collect();
     Some(format!(

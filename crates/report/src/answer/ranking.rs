@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::figures::{CellFigures, Figure};
 use crate::lists::distinct;
-use crate::numbers;
+use crate::numbers::{self, FigureUnit, RATE};
 use crate::ratio::{OpenSide, RatioFigure, Unclaimed};
 
 /// Which of these subjects is ahead?
@@ -33,14 +33,10 @@ pub struct RankedQuestion<'a> {
 pub struct By {
     /// With its unit, where `show` has none: `requests/s`.
     pub heading: &'static str,
-    /// Where its value is in a cell of `summary.json`.
+    /// Where its figure is in a cell of `summary.json`.
     pub path: &'static str,
-    /// Its value.
-    pub figure: fn(&CellFigures) -> Option<Figure>,
-    /// How that is shown.
-    pub show: fn(f64) -> String,
-    /// Whether that is in a binary unit.
-    pub is_binary: bool,
+    /// How that is written.
+    pub unit: FigureUnit,
     /// Whether less of it is better.
     pub falls: bool,
     /// What a subject is beside its baseline.
@@ -52,7 +48,7 @@ pub struct By {
 }
 
 /// The answer to a question.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Ranking {
     /// Of what.
     pub title: String,
@@ -65,12 +61,12 @@ pub struct Ranking {
     /// Whether what each costs is asked, and not who leads.
     #[serde(skip)]
     pub is_of_costs: bool,
-    /// How figures of its axis are shown.
+    /// How its figures are written.
     #[serde(skip)]
-    pub show: HowShown,
+    pub unit: FigureUnit,
     /// Where its figures are in a cell of `summary.json`.
     #[serde(skip)]
-    pub figure: &'static str,
+    pub figure: String,
     /// The best first.
     pub rows: Vec<Ranked>,
     /// How many more rows there are.
@@ -78,22 +74,6 @@ pub struct Ranking {
     pub more: usize,
     /// Who has no place, and why.
     pub left_out: Vec<LeftOut>,
-}
-
-/// How figures are shown, and whether in a binary unit. All are equal: what is read back from a text has none.
-#[derive(Clone, Copy, Debug)]
-pub struct HowShown(pub fn(f64) -> String, pub bool);
-
-impl Default for HowShown {
-    fn default() -> HowShown {
-        HowShown(numbers::rate, false)
-    }
-}
-
-impl PartialEq for HowShown {
-    fn eq(&self, _: &HowShown) -> bool {
-        true
-    }
 }
 
 /// The first place that a subject may have, from 1 on, and the last.
@@ -117,7 +97,7 @@ impl fmt::Display for PlaceRange {
 }
 
 /// A subject in its place.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Ranked {
     /// Where it stands; `None`: nothing is ranked.
     pub place: Option<PlaceRange>,
@@ -132,7 +112,7 @@ pub struct Ranked {
     pub drawn: Drawn,
 }
 
-/// The figures behind what is shown. They are equal to all others, as what is read back from a text has none.
+/// The figures behind what is shown.
 #[derive(Clone, Debug, Default)]
 pub struct Drawn {
     /// The cell.
@@ -143,12 +123,6 @@ pub struct Drawn {
     pub is_baseline: bool,
     /// Its ratio, where it is claimed.
     pub claimed: Option<f64>,
-}
-
-impl PartialEq for Drawn {
-    fn eq(&self, _: &Drawn) -> bool {
-        true
-    }
 }
 
 /// A subject without a place.
@@ -166,7 +140,7 @@ impl Ranking {
         let subjects = question.subjects.iter().filter(|(_, cell)| !cell.is_copy);
         let (mut usable, out): (Vec<_>, Vec<_>) = subjects.partition(|(_, cell)| {
             let is_sound = !cell.is_invalid() && !cell.is_overloaded();
-            is_sound && !discards(cell) && (question.by.figure)(cell).is_some()
+            is_sound && !discards(cell) && question.by.figure(cell).is_some()
         });
         if usable.is_empty() && out.iter().all(|(_, cell)| cell.verdict.is_none()) {
             return None;
@@ -203,8 +177,10 @@ impl Ranking {
             baseline,
             compared,
             is_of_costs: question.without.is_some(),
-            show: HowShown(question.by.show, question.by.is_binary),
-            figure: question.by.path,
+            unit: question.by.unit,
+            figure: usable
+                .first()
+                .map_or_else(String::new, |(_, cell)| cell.path(question.by.path)),
             rows: arranged(rows.collect()),
             more: 0,
             left_out: out
@@ -254,10 +230,8 @@ pub const BASELINE: &str = "baseline";
 /// By requests a second.
 pub const BY_RATE: By = By {
     heading: "requests/s",
-    path: "rate_per_s.median",
-    figure: |cell| cell.rate_per_s,
-    show: numbers::rate,
-    is_binary: false,
+    path: "rate_per_s",
+    unit: RATE,
     falls: false,
     ratio: |cell| cell.ratio.as_ref(),
     ratio_falls: false,
@@ -265,9 +239,13 @@ pub const BY_RATE: By = By {
 };
 
 impl By {
+    fn figure(&self, cell: &CellFigures) -> Option<Figure> {
+        cell.figure(self.path)
+    }
+
     /// By what subjects are in order: the more the better.
     fn standing(&self, cell: &CellFigures) -> f64 {
-        let figure = (self.figure)(cell).map_or(0.0, |figure| figure.median);
+        let figure = cell.number(self.path).unwrap_or(0.0);
         if self.falls { -figure } else { figure }
     }
 
@@ -278,7 +256,7 @@ impl By {
 
     /// The ends of its figure, the better the higher.
     fn ends(&self, cell: &CellFigures) -> Option<(f64, f64)> {
-        let figure = (self.figure)(cell)?;
+        let figure = self.figure(cell)?;
         Some(match self.falls {
             true => (-figure.high, -figure.low),
             false => (figure.low, figure.high),
@@ -286,7 +264,7 @@ impl By {
     }
 
     fn value(&self, cell: &CellFigures) -> String {
-        let Some(figure) = (self.figure)(cell) else {
+        let Some(figure) = cell.number(self.path) else {
             return numbers::NOTHING.to_owned();
         };
         let bound = match (self.is_bound(cell), self.falls) {
@@ -294,7 +272,7 @@ impl By {
             (true, false) => "≥ ",
             (true, true) => "≤ ",
         };
-        format!("{bound}{}", (self.show)(figure.median))
+        format!("{bound}{}", self.unit.text(figure))
     }
 }
 
@@ -388,7 +366,7 @@ impl<'q, 'a> AgainstBaseline<'q, 'a> {
             .filter(|of| self.baseline.is_some() && of.is_difference());
         Drawn {
             cell: cell.cell.clone(),
-            figure: (self.question.by.figure)(cell),
+            figure: self.question.by.figure(cell),
             is_baseline: self.is_baseline(cell),
             claimed: claimed.map(|of| of.ratio),
         }

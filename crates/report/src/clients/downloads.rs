@@ -11,15 +11,13 @@ use super::sections::Section;
 use super::words;
 use crate::figures::{CellFigures, Figure};
 use crate::grid::Grid;
-use crate::numbers::{self, NOTHING};
+use crate::numbers::{self, BYTES, MIB, NOTHING, SECONDS, TIME};
 use crate::part::{Part, captioned, column, detail, median, ratio_word};
 use crate::plots::cells::cpu;
-use crate::table::{BYTES, Entry, Shown, TIME, Table, Unit};
+use crate::table::{Entry, Shown, Table};
 use crate::words::paragraph;
 
 const ALL: Shown = Shown::of("MiB/s, all connections", "client.bytes_per_s", MIB).with_ends();
-const MIB: Unit = Unit::of(numbers::mib);
-const SECONDS: Unit = Unit::of(seconds);
 
 /// A time that the client takes on each connection.
 const fn each(title: &'static str, path: &'static str) -> Shown {
@@ -86,7 +84,7 @@ impl<'a> Context<'a> {
         let limit = column("who was the limit", "busy: client, peer", false);
         let grid = self
             .list(section, true)
-            .shown(self, [ALL])
+            .shown(self.notes, [ALL])
             .figure(ratio, |cell| self.ratio(cell))
             .figure(limit, |cell| self.limit(cell));
         self.listed(section, grid)
@@ -95,12 +93,12 @@ impl<'a> Context<'a> {
     fn times<'f>(&'f self, section: &'f Section<'a>) -> Grid<'f, &'a CellFigures> {
         let over = column("over connections", "min–max, standard deviation", true);
         self.list(section, true)
-            .shown(self, TIMES)
+            .shown(self.notes, TIMES)
             .figure(DOWNLOAD.head(), |cell| {
-                let mut mean = self.entry(cell, &DOWNLOAD);
+                let mut mean = self.notes.entry(cell, &DOWNLOAD);
                 let rate = cell.client.as_ref().and_then(|of| of.download_bytes_per_s);
                 if let Some(rate) = rate {
-                    mean.text += &format!(" @ {} MiB/s", numbers::mib(rate.median));
+                    mean.text += &format!(" @ {} MiB/s", MIB.text(rate.median));
                 }
                 mean
             })
@@ -113,18 +111,18 @@ impl<'a> Context<'a> {
                 });
                 Entry::text(words.unwrap_or_else(|| NOTHING.to_owned()))
             })
-            .figure(RUN.head(), |cell| match self.entry(cell, &RUN) {
+            .figure(RUN.head(), |cell| match self.notes.entry(cell, &RUN) {
                 run if run.value.is_some() => run,
-                _ => self.entry(cell, &ELAPSED),
+                _ => self.notes.entry(cell, &ELAPSED),
             })
-            .shown(self, [PSS])
+            .shown(self.notes, [PSS])
     }
 
     fn costs_of_downloads<'f>(&'f self, section: &'f Section<'a>) -> Grid<'f, &'a CellFigures> {
         let waits = |name: &str| name.ends_with("_calls") && !is_receive(name);
         let switches = |name: &str| name.ends_with("_switches");
         self.list(section, true)
-            .shown(self, CPU)
+            .shown(self.notes, CPU)
             .figure(column("receives", "calls, or completions", true), |cell| {
                 tallied(cell, is_receive)
             })
@@ -138,7 +136,7 @@ impl<'a> Context<'a> {
             .figure(detail(column("context switches", "", true)), move |cell| {
                 tallied(cell, switches)
             })
-            .shown(self, REST)
+            .shown(self.notes, REST)
     }
 }
 
@@ -163,10 +161,10 @@ fn tally(client: &ClientFigures, fits: impl Fn(&str) -> bool) -> Option<Figure> 
 
 fn tallied(cell: &CellFigures, fits: fn(&str) -> bool) -> Entry {
     let figure = cell.client.as_ref().and_then(|client| tally(client, fits));
-    let ends = figure.filter(|of| of.blocks > 1);
+    let ends = figure.and_then(|of| of.ends());
     Entry {
         text: median(figure).map_or_else(|| NOTHING.to_owned(), numbers::rate),
-        below: ends.map_or_else(String::new, |of| numbers::rates(of.low, of.high)),
+        below: ends.map_or_else(String::new, |(low, high)| numbers::rates(low, high)),
         ..Entry::default()
     }
 }
@@ -174,9 +172,4 @@ fn tallied(cell: &CellFigures, fits: fn(&str) -> bool) -> Entry {
 /// Whether a tally is of receives: calls, or what a ring completed, which has no call of its own.
 fn is_receive(name: &str) -> bool {
     name.starts_with("recv") || name.starts_with("read") || name == "completions"
-}
-
-/// Nanoseconds in seconds.
-pub fn seconds(ns: f64) -> String {
-    numbers::three(ns / 1e9)
 }

@@ -12,7 +12,7 @@ use prony_record::{Cell, CoreUse, Plan, ProgramLine, ProgramReport, Role, Spread
 use prony_stats::{Rate, Time};
 use serde::Serialize;
 
-use crate::figure::{Figure, by_name};
+use crate::figure::{Figure, by_block, by_name};
 use crate::ratio;
 use crate::ratio::RatioFigure;
 use crate::settings::{THREADS, is_usual, settings_agree};
@@ -338,11 +338,7 @@ pub fn cpu(run: &ProgramReport) -> Option<f64> {
 
 fn cpu_ratio(case: &Case<'_>) -> Option<RatioFigure> {
     let other = reference_cell(case.records.plan, case.cell)?;
-    let of = |case: &Case<'_>| -> BTreeMap<u32, f64> {
-        let runs = case.runs();
-        runs.filter_map(|(trial, run)| Some((trial.block, cpu(run)?)))
-            .collect()
-    };
+    let of = |case: &Case<'_>| by_block(case.complete(), |trial| cpu(trial.program.as_ref()?));
     let other = case.records.case(other);
     ratio::paired(&other, case, of(case), of(&other))
 }

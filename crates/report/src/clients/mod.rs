@@ -1,15 +1,13 @@
 //! Subjects that are clients, which ask a peer: what a document says of them.
 //!
 //! `figures` has the numbers of a cell, `steps` what one more connection, thread or server thread brings;
-//! `sections` says which cells belong together, `tables` lays a table of rows by clients out; `complete` fills in what a
-//! client says in its own way of what all have; `requests` and
+//! `sections` says which cells belong together, `tables` lays a table of rows by clients out; `requests` and
 //! `downloads` make the tables of the two works, `words` and `answer` put them into
 //! sentences. A document without clients has none of this.
 //!
 //! Not for: the numbers that all kinds of subjects share (rate, ratio, memory), which are in
 //! `crate::figures`.
 
-pub mod complete;
 mod downloads;
 pub mod figures;
 mod requests;
@@ -25,13 +23,18 @@ use crate::Run;
 use crate::answer::ranking::{BY_RATE, By, RankedQuestion};
 use crate::figures::CellFigures;
 use crate::notes::Notes;
-use crate::numbers;
-use crate::part::{self, Part, named};
+use crate::numbers::MIB;
+use crate::part::{Part, named};
 use sections::Section;
 pub use sections::sections;
 
-/// What the sections are made from; its own is what more connections and threads bring.
-type Context<'a> = part::Context<'a, &'a [Step]>;
+/// What the sections are made from.
+struct Context<'a> {
+    run: &'a Run,
+    notes: &'a Notes,
+    /// What more connections and threads bring.
+    steps: &'a [Step],
+}
 
 /// Who gets the most of each row: of many rows the first, the middle and the last.
 pub fn questions<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<RankedQuestion<'a>> {
@@ -60,10 +63,8 @@ pub fn questions<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<RankedQuesti
         let by = match section.is_downloads() {
             true => By {
                 heading: "MiB/s",
-                path: "client.bytes_per_s.median",
-                figure: |cell| cell.client.as_ref()?.bytes_per_s,
-                show: numbers::mib,
-                is_binary: true,
+                path: "client.bytes_per_s",
+                unit: MIB,
                 bound: Code::P020,
                 ..BY_RATE
             },
@@ -89,7 +90,7 @@ pub fn questions<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<RankedQuesti
 
 /// The parts of the document, in order.
 pub fn parts(run: &Run, cells: &[CellFigures], steps: &[Step], notes: &Notes) -> Vec<Part> {
-    let context = Context::of(run, cells, notes, steps);
+    let context = Context { run, notes, steps };
     let part = |section: &Section<'_>| match section.is_downloads() {
         true => context.downloads(section),
         false => context.requests(section),

@@ -7,16 +7,14 @@ use prony_record::DOWNLOADS;
 use super::Context;
 use super::sections::{Section, row_of};
 use super::words;
+use crate::figure::spread_word;
 use crate::figures::CellFigures;
 use crate::grid::{Crossed, crossed, verdict};
-use crate::numbers::{self, NOTHING};
-use crate::part::{
-    Captioned, Part, captioned, column, detail, figures_word, limit_entry, plain, ratio_word,
-    ratios_word,
-};
+use crate::numbers::{self, BYTES, COUNT, FigureUnit, MICROS, NOTHING, RATE, TIME};
+use crate::part::{Captioned, Part, captioned, column, detail, limit_entry, plain, ratio_word};
 use crate::plots::Picture;
 use crate::plots::cells::cpu;
-use crate::table::{self, BYTES, COUNT, Entry, MICROS, RATE, Shown, TIME, Unit};
+use crate::table::{self, Entry, Shown};
 use crate::words::paragraph;
 
 /// Codes of the findings that are footnotes on a rate, or on the time of a download.
@@ -46,7 +44,7 @@ const LATENCIES: [Shown; 5] = [
     Shown::of("max", "latency_max_ns", TIME)
         .below("of all blocks")
         .detail(),
-    Shown::of("in flight", "client.in_flight", Unit::of(numbers::three))
+    Shown::of("in flight", "client.in_flight", FigureUnit::Of(1))
         .below("rate × mean latency")
         .marked(&[Code::P005, Code::P022]),
 ];
@@ -86,10 +84,10 @@ impl<'a> Context<'a> {
     }
 
     fn rates(&self, section: &Section<'a>) -> Part {
-        let word = figures_word(section.cells.iter().filter_map(|c| c.rate_per_s));
+        let word = spread_word(section.cells.iter().filter_map(|c| c.rate_per_s));
         let rate = |cell: &'a CellFigures| Entry {
             remark: if cell.is_invalid() { "invalid" } else { "" },
-            ..self.entry(cell, &REQUESTS)
+            ..self.notes.entry(cell, &REQUESTS)
         };
         let mut tables = vec![self.matrix(section, ("Requests a second", word), rate)];
         if section.cells.iter().any(|c| c.ratio.is_some()) {
@@ -111,7 +109,7 @@ impl<'a> Context<'a> {
         match &cell.ratio {
             None if cell.is_reference => Entry::text("1"),
             None => Entry::text(NOTHING),
-            Some(ratio) => table::change(self.places.path(cell, "ratio.ratio"), ratio),
+            Some(ratio) => table::change(cell.address("ratio.ratio"), ratio),
         }
     }
 
@@ -132,15 +130,17 @@ impl<'a> Context<'a> {
                 entry: table::change(path, &step.ratio),
             })
         };
-        let all: Vec<Crossed> = self.own.iter().enumerate().filter_map(step).collect();
-        let word = ratios_word(self.own.iter().map(|step| &step.ratio));
+        let all: Vec<Crossed> = self.steps.iter().enumerate().filter_map(step).collect();
+        let word = spread_word(self.steps.iter().map(|step| step.ratio.figure()));
         let caption = "What more of one thing brings: change of the rate, all else equal";
         (!all.is_empty()).then(|| captioned(caption, crossed(&["more of"], word, all)))
     }
 
     fn costs(&self, section: &Section<'a>) -> Part {
         let of = |caption: &'static str, column: &'static Shown| {
-            self.matrix(section, (caption, ""), |cell| self.entry(cell, column))
+            self.matrix(section, (caption, ""), |cell| {
+                self.notes.entry(cell, column)
+            })
         };
         let cpu = ("CPU time of the client a request, µs", "user + system");
         let limit = ("Who was the limit", "busy: client, peer");
@@ -163,7 +163,7 @@ impl<'a> Context<'a> {
         let below = parts.map_or_else(String::new, |(user, system)| {
             format!("{} + {}", numbers::micros(user), numbers::micros(system))
         });
-        let entry = self.entry(cell, &CPU);
+        let entry = self.notes.entry(cell, &CPU);
         Entry { below, ..entry }
     }
 
@@ -182,7 +182,7 @@ impl<'a> Context<'a> {
     }
 
     fn latencies(&self, section: &Section<'a>) -> Part {
-        let grid = self.list(section, false).shown(self, LATENCIES);
+        let grid = self.list(section, false).shown(self.notes, LATENCIES);
         Part {
             title: format!("{}: latency by each client's own clock", section.title),
             before: vec![paragraph("clients: latency")],
@@ -192,9 +192,9 @@ impl<'a> Context<'a> {
     }
 
     pub(super) fn counts(&self, section: &Section<'a>) -> Part {
-        let mut grid = self.list(section, false).shown(self, COUNTS);
+        let mut grid = self.list(section, false).shown(self.notes, COUNTS);
         if section.is_downloads() {
-            grid = grid.shown(self, BODIES);
+            grid = grid.shown(self.notes, BODIES);
         }
         grid = grid
             .figure(column("agree", "", false), |cell| {

@@ -114,7 +114,7 @@ mod tests {
                 infinite: 0,
             });
         }
-        page.histogram = page.series.together();
+        page.histogram = page.series.merged(1)[0].latency.clone();
         page
     }
 

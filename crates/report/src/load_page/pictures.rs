@@ -3,7 +3,7 @@
 use super::LoadPage;
 use super::series::{LoadColumn, quantile_of};
 use crate::figure::INFINITE;
-use crate::numbers;
+use crate::numbers::{self, RATE, TIME};
 use crate::plots::{Axis, Picture, Plane, Tip};
 
 const HEIGHT: f64 = 220.0;
@@ -59,7 +59,7 @@ pub fn all(page: &LoadPage) -> Vec<Picture> {
 /// A plane over the time of the load, in nanoseconds.
 fn over_time(title: &str, height: f64, columns: &[LoadColumn], y: Axis) -> Plane {
     let end = columns.last().map_or(1, |last| last.end_ns).max(1) as f64;
-    let x = Axis::from_zero([end].into_iter(), numbers::time);
+    let x = Axis::from_zero([end].into_iter(), TIME);
     // The axis ends where the load does, not at the next tick.
     let x = Axis { high: end, ..x };
     let x = x.titled("time since the start of the window");
@@ -73,7 +73,7 @@ fn middle(column: &LoadColumn) -> f64 {
 fn latency(columns: &[LoadColumn]) -> Picture {
     let of = |q| columns.iter().filter_map(move |column| column.quantile(q));
     let values = OVER_TIME.into_iter().flat_map(|(_, q, _)| of(q));
-    let y = Axis::logarithmic(values, numbers::time);
+    let y = Axis::logarithmic(values, TIME);
     let mut plane = over_time("Latency over time", HEIGHT, columns, y);
     for (name, q, class) in OVER_TIME {
         let point = |column: &LoadColumn| Some((middle(column), column.quantile(q)?));
@@ -91,7 +91,7 @@ fn latency(columns: &[LoadColumn]) -> Picture {
 
 fn rate(columns: &[LoadColumn]) -> Picture {
     let rates = || columns.iter().map(LoadColumn::rate_per_s);
-    let y = Axis::from_zero(rates(), numbers::rate);
+    let y = Axis::from_zero(rates(), RATE);
     let mut plane = over_time("Requests a second over time", HEIGHT, columns, y);
     let points = columns.iter().map(|of| Some((middle(of), of.rate_per_s())));
     plane.curve(&points.collect::<Vec<_>>(), "s0");
@@ -102,7 +102,7 @@ fn rate(columns: &[LoadColumn]) -> Picture {
 }
 
 fn errors(columns: &[LoadColumn]) -> Picture {
-    let mut y = Axis::from_zero(columns.iter().map(|of| of.errors as f64), numbers::rate);
+    let mut y = Axis::from_zero(columns.iter().map(|of| of.errors as f64), RATE);
     let all: u64 = columns.iter().map(|column| column.errors).sum();
     // Of a few errors there are no halves, and of none no number.
     y.ticks
@@ -145,7 +145,7 @@ fn percentiles(page: &LoadPage) -> Picture {
     let steps = (0..=STEPS).map(|step| last * f64::from(step) / f64::from(STEPS));
     let points = steps.filter_map(|x| Some((x, at(1.0 - libm::pow(10.0, -x))?)));
     let points: Vec<(f64, f64)> = points.collect();
-    let y = Axis::logarithmic(points.iter().map(|point| point.1), numbers::time);
+    let y = Axis::logarithmic(points.iter().map(|point| point.1), TIME);
     let mut plane = Plane::new("Latency by percentile", HEIGHT, x, y);
     let ended = points.into_iter().filter(|(_, ns)| *ns < INFINITE);
     plane.curve(&ended.map(Some).collect::<Vec<_>>(), "s0");
@@ -159,7 +159,7 @@ fn percentiles(page: &LoadPage) -> Picture {
 
 fn heat(columns: &[LoadColumn]) -> Picture {
     let values = || columns.iter().flat_map(|of| &of.latency.counts);
-    let y = Axis::logarithmic(values().map(|(ns, _)| *ns as f64), numbers::time);
+    let y = Axis::logarithmic(values().map(|(ns, _)| *ns as f64), TIME);
     // Counts a second, so that a column that is cut short is as dark as its neighbours.
     let fields = columns.iter().map(|column| {
         let mut fields = [0.0; HEAT.1];

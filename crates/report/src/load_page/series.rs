@@ -102,11 +102,6 @@ impl LoadSeries {
         };
         self.columns.chunks(each).map(merge).collect()
     }
-
-    /// All latencies.
-    pub fn together(&self) -> Histogram {
-        merged(self.columns.iter().map(|column| &column.latency))
-    }
 }
 
 #[cfg(test)]
@@ -136,7 +131,7 @@ mod tests {
             columns.len()
         );
         assert_eq!(columns.iter().map(|of| of.completed).sum::<u64>(), 10_000);
-        assert_eq!(series.together().total(), 5_000);
+        assert_eq!(series.merged(1)[0].latency.total(), 5_000);
         let length = columns[0].length_ns();
         assert!(
             columns[..columns.len() - 1]

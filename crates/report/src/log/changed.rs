@@ -2,12 +2,11 @@
 //!
 //! Not for: what figures did (`history`).
 
-use prony_record::Fact;
-
-use super::entry::{Commit, Entry, digits};
+use super::entry::{Commit, Entry};
 use crate::escape::{clean, markdown, markdown_code};
-use crate::lists::distinct;
 use crate::markdown::filled;
+use crate::sections::differing;
+use crate::words::digits;
 
 /// Commits up to that of an entry that it keeps.
 pub const COMMITS_KEPT: usize = 50;
@@ -75,15 +74,8 @@ pub fn block(table: &str) -> String {
 /// How and where an entry was measured otherwise than the one before it: what, as it was (empty: it was not there), and as it is.
 fn conditions(before: Option<&Entry>, entry: &Entry) -> Vec<[String; 3]> {
     let old = before.map_or_else(Vec::new, Entry::conditions);
-    let new = entry.conditions();
-    let value = |of: &[Fact], name: &str| {
-        let found = of.iter().find(|fact| fact.name == name);
-        found.map_or_else(String::new, |fact| fact.value.clone())
-    };
-    let names = distinct(new.iter().chain(&old).map(|fact| &fact.name));
-    let row = |name: &String| [name.clone(), value(&old, name), value(&new, name)];
-    let rows = names.into_iter().map(row);
-    rows.filter(|[_, was, is]| was != is).collect()
+    let rows = differing(&entry.conditions(), &old).into_iter();
+    rows.map(|[name, is, was]| [name, was, is]).collect()
 }
 
 /// The commits of `entry` that the one `before` it did not have, newest first, and what was not committed. Where it is not known what

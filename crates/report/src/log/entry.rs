@@ -17,19 +17,20 @@ use crate::Run;
 use crate::figure::merged;
 use crate::figures::CellFigures;
 use crate::lists::distinct;
+use crate::metrics::Metric;
 use crate::notes::{Note, SeenCell};
 use crate::numbers;
 use crate::part::median;
+use crate::sections::fact;
 use crate::sent::sent;
 use crate::table::{absence, verdict_word};
 use crate::view::{self, ComputedRun, View};
+use crate::words::digits;
 
 /// Version of what is kept; entries of another are made again from their run directories.
 pub const ENTRY_SCHEMA: u32 = 2;
 /// Percentiles of the distribution that is kept, as hey prints them, and p99.9.
 const PERCENTS: [f64; 8] = [10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9];
-/// Digits of a commit and of a digest that are shown.
-const DIGITS: usize = 12;
 /// Facts of the machine that an entry keeps, beside the cores. What a queue of connections may hold belongs to those of one that
 /// overflows.
 const MACHINE: &str = "processor/processors/memory/kernel/distribution/virtualisation/trials are held apart by/\
@@ -270,11 +271,11 @@ impl Entry {
 
     /// How and where it was measured, and what.
     pub fn conditions(&self) -> Vec<Fact> {
-        let prony = pair("Prony", &self.prony);
+        let prony = fact("Prony", &*self.prony);
         let not_run = self.not_run.iter();
         let not_run = not_run.map(|(what, why, _)| format!("{what} ({why})"));
         let not_run: Vec<String> = not_run.collect();
-        let not_run = pair("subjects not run", &not_run.join(", "));
+        let not_run = fact("subjects not run", not_run.join(", "));
         let (first, last) = (&[prony][..], &[not_run][..]);
         [first, &self.subjects, &self.settings, &self.machine, last].concat()
     }
@@ -304,11 +305,6 @@ fn id(started_unix_ms: u64, name: &str) -> String {
     format!("{}-{name}", date.replace(':', ""))
 }
 
-/// The first digits of a commit or a digest.
-pub fn digits(text: &str) -> &str {
-    text.get(..DIGITS).unwrap_or(text)
-}
-
 fn revised(plan: &Plan) -> Option<Revised> {
     let of = |subject: &PlannedSubject| {
         let of_it = subject.repositories.iter();
@@ -334,19 +330,19 @@ fn subjects(plan: &Plan) -> Vec<Fact> {
             version => version,
         };
         let named = format!("{}, build", s.id);
-        [pair(&s.id, version), pair(&named, build)]
+        [fact(&s.id, version), fact(&named, build)]
     };
     let all = plan.subjects.iter().chain(&plan.peers).flat_map(facts);
     all.filter(|fact| !fact.value.is_empty()).collect()
 }
 
 fn settings(plan: &Plan) -> Vec<Fact> {
-    let quick = plan.quick.then(|| pair("--quick", "(a short look)"));
+    let quick = plan.quick.then(|| fact("--quick", "(a short look)"));
     let others = [
-        pair("blocks", &plan.blocks.to_string()),
-        pair("measured window", &numbers::duration(plan.duration_ns)),
-        pair("warm-up", &numbers::duration(plan.warmup_ns)),
-        pair("seed", &plan.seed.to_string()),
+        fact("blocks", plan.blocks.to_string()),
+        fact("measured window", numbers::duration(plan.duration_ns)),
+        fact("warm-up", numbers::duration(plan.warmup_ns)),
+        fact("seed", plan.seed.to_string()),
     ];
     quick.into_iter().chain(others).collect()
 }
@@ -356,12 +352,7 @@ fn machine(view: &View) -> Vec<Fact> {
     let is_named =
         |name: &str| name.starts_with("cores of") || MACHINE.split('/').any(|own| own == name);
     let facts = view.environment.iter().filter(|fact| is_named(&fact.name));
-    facts.map(|fact| pair(&fact.name, &fact.value)).collect()
-}
-
-fn pair(name: &str, value: &str) -> Fact {
-    let (name, value) = (name.to_owned(), value.to_owned());
-    Fact { name, value }
+    facts.cloned().collect()
 }
 
 /// What must be equal of two machines for their figures to be compared.
@@ -445,7 +436,7 @@ fn cell_entry(run: &Run, records: &Records<'_>, figures: &CellFigures) -> Option
         session: session(&rates, run.plan.blocks).filter(|_| !limited && !figures.is_invalid()),
         latency: Some(latency(run, &case, figures)),
         connect_max_ns: loads.map(|load| load.connect_ns.max).max().unwrap_or(0),
-        cpu_ns: median(figures.cpu_subject_ns()),
+        cpu_ns: Metric::CPU.value(figures),
         completed: client.map_or(figures.completed, |client| client.counts.answered),
         errors: figures.errors_by_kind.clone(),
         counters,

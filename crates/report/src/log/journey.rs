@@ -12,7 +12,7 @@ use super::entry::{CellEntry, Entry, Section};
 use super::history::{Account, History};
 use super::page::names;
 use crate::lists::{distinct, most};
-use crate::numbers;
+use crate::numbers::{self, RATE};
 use crate::plots::{Axis, Picture, Plane, SERIES, SPAN, Tip, series};
 use crate::table::verdict_word;
 use crate::templates;
@@ -106,7 +106,7 @@ fn picture(history: &History, section: &Section) -> Option<Picture> {
         ticks: moments(&points),
         ..Axis::default()
     };
-    let mut plane = Plane::new(&title, HEIGHT, x, Axis::from_zero(highest, numbers::rate));
+    let mut plane = Plane::new(&title, HEIGHT, x, Axis::from_zero(highest, RATE));
     let beside = (BESIDE / step).min(1.0 / (labels.len() + 1) as f64);
     let newest = &history.accounts.last()?.entry.id;
     for (at, label) in labels.iter().enumerate() {

@@ -12,7 +12,7 @@ use prony_stats::{
 
 use super::changed::{self, block};
 use super::document::{OVERVIEW, Region, is_plain};
-use super::entry::{Entry, Found, Revised, Section, digits};
+use super::entry::{Entry, Found, Revised, Section};
 use super::history::{Account, Change, Difference, History, Unlike};
 use super::{journey, workload};
 use crate::escape::{clean, markdown, markdown_code};
@@ -20,6 +20,7 @@ use crate::lists::distinct;
 use crate::markdown::filled;
 use crate::numbers;
 use crate::site::outline::anchor;
+use crate::words::digits;
 
 /// Name of the region with what was found.
 const FINDINGS: &str = "findings";

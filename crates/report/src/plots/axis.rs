@@ -1,6 +1,7 @@
 //! From values to places on an axis, with its ticks.
 
 use crate::figure::INFINITE;
+use crate::numbers::FigureUnit;
 
 /// Steps of a linear axis at the most, before its ends are made round.
 const STEPS_MAX: f64 = 4.5;
@@ -24,31 +25,31 @@ pub struct Axis {
 
 impl Axis {
     /// From below `low` to above `high` in steps that are round where they are shown: in decimal or, of bytes, in binary.
-    pub fn linear((low, high): (f64, f64), is_binary: bool, show: fn(f64) -> String) -> Axis {
+    pub fn linear((low, high): (f64, f64), unit: FigureUnit) -> Axis {
         let span = (high - low).max(high * 0.1);
         let span = Some(span).filter(|span| span.is_finite() && *span > 0.0);
         let least = span.unwrap_or(1.0) / STEPS_MAX;
         let power = libm::pow(10.0, libm::floor(libm::log10(least)));
         let decimal = [1.0, 2.0, 2.5, 5.0].map(|part| part * power);
         let decimal = decimal.into_iter().find(|step| *step >= least);
-        let step = match is_binary {
+        let step = match unit.is_binary() {
             true => libm::exp2(libm::ceil(libm::log2(least))),
             false => decimal.unwrap_or(10.0 * power),
         };
         let first = libm::floor(low / step);
         let last = libm::ceil(high / step).clamp(first + 1.0, first + 2.0 * STEPS_MAX);
         let ticks = (0..=(last - first) as u32).map(|at| (first + f64::from(at)) * step);
-        Axis::with(ticks.collect(), false, show)
+        Axis::with(ticks.collect(), false, unit)
     }
 
-    /// From zero to above all of these, decimal.
-    pub fn from_zero(values: impl Iterator<Item = f64>, show: fn(f64) -> String) -> Axis {
+    /// From zero to above all of these.
+    pub fn from_zero(values: impl Iterator<Item = f64>, unit: FigureUnit) -> Axis {
         let ended = values.filter(|value| *value < INFINITE);
-        Axis::linear((0.0, ended.fold(0.0, f64::max)), false, show)
+        Axis::linear((0.0, ended.fold(0.0, f64::max)), unit)
     }
 
     /// From below to above all of these that are positive and finite, by powers of ten or, of few, by 1, 2 and 5 times these.
-    pub fn logarithmic(values: impl Iterator<Item = f64>, show: fn(f64) -> String) -> Axis {
+    pub fn logarithmic(values: impl Iterator<Item = f64>, unit: FigureUnit) -> Axis {
         let ended = values.filter(|value| *value > 0.0 && *value < INFINITE);
         let ends = ended.map(|value| (value, value));
         let ends = ends.reduce(|(low, high), (value, _)| (low.min(value), high.max(value)));
@@ -64,13 +65,13 @@ impl Axis {
         let first = all.iter().rposition(|tick| *tick <= low).unwrap_or(0);
         let last = (first + 1..all.len()).find(|at| all[*at] >= high);
         let ticks = &all[first..=last.unwrap_or(all.len() - 1)];
-        Axis::with(ticks.to_vec(), true, show)
+        Axis::with(ticks.to_vec(), true, unit)
     }
 
-    fn with(ticks: Vec<f64>, is_logarithmic: bool, show: fn(f64) -> String) -> Axis {
+    fn with(ticks: Vec<f64>, is_logarithmic: bool, unit: FigureUnit) -> Axis {
         let label = |tick: f64| match tick == 0.0 {
             true => (tick, "0".to_owned()),
-            false => (tick, short(&show(tick))),
+            false => (tick, short(&unit.text(tick))),
         };
         Axis {
             title: String::new(),
@@ -125,7 +126,7 @@ fn short(number: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::numbers;
+    use crate::numbers::{MIB, RATE};
 
     fn labels(axis: &Axis) -> Vec<&str> {
         axis.ticks.iter().map(|(_, label)| &**label).collect()
@@ -133,12 +134,11 @@ mod tests {
 
     #[test]
     fn ticks_of_bytes_were_round_in_decimal() {
-        let mib = |bytes: f64| numbers::three(bytes / 1_048_576.0);
-        let axis = Axis::linear((0.0, 5.7e9), true, mib);
+        let axis = Axis::linear((0.0, 5.7e9), MIB);
         assert_eq!(labels(&axis), ["0", "2048", "4096", "6144"]);
-        let axis = Axis::from_zero([5_700.0].into_iter(), numbers::rate);
+        let axis = Axis::from_zero([5_700.0].into_iter(), RATE);
         assert_eq!(labels(&axis), ["0", "2 k", "4 k", "6 k"]);
-        let axis = Axis::linear((10_100.0, 10_900.0), false, numbers::rate);
+        let axis = Axis::linear((10_100.0, 10_900.0), RATE);
         assert_eq!(
             labels(&axis),
             ["10 k", "10.2 k", "10.5 k", "10.8 k", "11 k"]
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn an_axis_holds_what_it_is_of_and_what_is_beyond_is_at_its_ends() {
-        let axis = Axis::logarithmic([30.0, 700.0, INFINITE, 0.0].into_iter(), numbers::rate);
+        let axis = Axis::logarithmic([30.0, 700.0, INFINITE, 0.0].into_iter(), RATE);
         assert_eq!(labels(&axis), ["20", "50", "100", "200", "500", "1 k"]);
         assert_eq!(
             [1.0, 20.0, 1e3, INFINITE].map(|of| axis.part(of)),
@@ -155,14 +155,14 @@ mod tests {
         );
         let (from, to) = axis.ends_of_bin(axis.bin(700.0, 10), 10);
         assert!(from <= 700.0 && 700.0 <= to);
-        let axis = Axis::logarithmic([2.0, 9e6].into_iter(), numbers::rate);
+        let axis = Axis::logarithmic([2.0, 9e6].into_iter(), RATE);
         assert_eq!(
             labels(&axis),
             ["1", "10", "100", "1 k", "10 k", "100 k", "1 M", "10 M"]
         );
         for none in [
-            Axis::logarithmic([].into_iter(), numbers::rate),
-            Axis::from_zero([0.0].into_iter(), numbers::rate),
+            Axis::logarithmic([].into_iter(), RATE),
+            Axis::from_zero([0.0].into_iter(), RATE),
         ] {
             assert!(none.high > none.low, "{none:?}");
         }

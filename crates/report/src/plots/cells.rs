@@ -5,44 +5,31 @@ use prony_record::DOWNLOADS;
 use super::rows::{ChartMark, ChartRow, chart};
 use super::{Axis, Picture, Tip};
 use crate::figures::CellFigures;
-use crate::metrics::Metric;
-use crate::numbers;
+use crate::numbers::{FigureUnit, MICROS, SECONDS, TIME};
 use crate::table::absence;
 
 /// A picture with several figures of each cell.
 struct CellPicture {
     title: &'static str,
-    show: fn(f64) -> String,
+    unit: FigureUnit,
     /// Which of the figures is a number, too.
     number: usize,
-    figures: &'static [CellFigure],
+    /// What each is called, and its path within the cell.
+    figures: &'static [(&'static str, &'static str)],
     /// The shape and the class of each.
     looks: &'static [(&'static str, &'static str)],
 }
 
-/// What a figure is called, its path within the cell, and its value.
-type CellFigure = (&'static str, &'static str, fn(&CellFigures) -> Option<f64>);
-
 const LATENCY: CellPicture = CellPicture {
     title: "Latency (logarithmic)",
-    show: numbers::time,
+    unit: TIME,
     number: 2,
     figures: &[
-        ("p50", "latency_ns.p50.median", |cell| {
-            percentile(cell, "p50")
-        }),
-        ("p90", "latency_ns.p90.median", |cell| {
-            percentile(cell, "p90")
-        }),
-        ("p99", "latency_ns.p99.median", |cell| {
-            percentile(cell, "p99")
-        }),
-        ("p99.9", "latency_ns.p99_9.median", |cell| {
-            percentile(cell, "p99_9")
-        }),
-        ("max", "latency_max_ns", |cell| {
-            Some(cell.latency_max_ns? as f64)
-        }),
+        ("p50", "latency_ns.p50"),
+        ("p90", "latency_ns.p90"),
+        ("p99", "latency_ns.p99"),
+        ("p99.9", "latency_ns.p99_9"),
+        ("max", "latency_max_ns"),
     ],
     looks: &[
         ("circle", "fill"),
@@ -52,46 +39,26 @@ const LATENCY: CellPicture = CellPicture {
         ("tick", "tail"),
     ],
 };
-
-fn percentile(cell: &CellFigures, name: &str) -> Option<f64> {
-    Some(cell.latency_ns.get(name)?.median)
-}
-
 const CPU: CellPicture = CellPicture {
     title: "CPU time a request, µs",
-    show: numbers::micros,
+    unit: MICROS,
     number: 0,
     figures: &[
-        ("subject", "cpu_subject_ns.median", |cell| {
-            Metric::CPU.value(cell)
-        }),
-        ("generator", "cpu_generator_ns.median", |cell| {
-            Some(cell.cpu_generator_ns()?.median)
-        }),
+        ("subject", "cpu_subject_ns"),
+        ("generator", "cpu_generator_ns"),
     ],
     looks: &[("bar", "subject"), ("bar", "generator")],
 };
 const CPU_OF_REQUESTS: CellPicture = CellPicture {
-    figures: &[
-        ("client", "cpu_subject_ns.median", |cell| {
-            Metric::CPU.value(cell)
-        }),
-        ("peer", "client.cpu_peer_ns.median", |cell| {
-            Some(cell.client.as_ref()?.cpu_peer_ns?.median)
-        }),
-    ],
+    figures: &[("client", "cpu_subject_ns"), ("peer", "client.cpu_peer_ns")],
     ..CPU
 };
 const CPU_OF_DOWNLOADS: CellPicture = CellPicture {
     title: "CPU time of the client a GiB, s",
-    show: |ns| numbers::three(ns / 1e9),
+    unit: SECONDS,
     figures: &[
-        ("system", "client.cpu_system_ns_per_gib.median", |cell| {
-            Some(cell.client.as_ref()?.cpu_system_ns_per_gib?.median)
-        }),
-        ("user", "client.cpu_user_ns_per_gib.median", |cell| {
-            Some(cell.client.as_ref()?.cpu_user_ns_per_gib?.median)
-        }),
+        ("system", "client.cpu_system_ns_per_gib"),
+        ("user", "client.cpu_user_ns_per_gib"),
     ],
     ..CPU
 };
@@ -115,7 +82,7 @@ pub fn latency(cells: &[(String, &CellFigures)]) -> Picture {
     };
     let rows: Vec<ChartRow> = cells.iter().map(row).collect();
     let marks = rows.iter().flat_map(|row| &row.marks);
-    let axis = Axis::logarithmic(marks.map(|mark| mark.value), numbers::time);
+    let axis = Axis::logarithmic(marks.map(|mark| mark.value), TIME);
     LATENCY.picture(axis, rows)
 }
 
@@ -127,12 +94,13 @@ pub fn cpu(cells: &[(String, &CellFigures)]) -> Picture {
         Some(false) => CPU_OF_REQUESTS,
         Some(true) => CPU_OF_DOWNLOADS,
     };
-    let ends = of.figures.iter().map(|(.., value)| {
-        let all: Vec<f64> = cells.iter().filter_map(|(_, cell)| value(cell)).collect();
+    let ends = of.figures.iter().map(|(_, path)| {
+        let all = cells.iter().filter_map(|(_, cell)| cell.number(path));
+        let all: Vec<f64> = all.collect();
         let most = all.iter().copied().fold(0.0, f64::max);
         prony_stats::median(&all).map_or(most, |middle| most.min(middle * CUT))
     });
-    let axis = Axis::from_zero(ends, of.show);
+    let axis = Axis::from_zero(ends, of.unit);
     let rows = cells.iter().map(|(name, cell)| of.row(name, cell));
     of.picture(axis, rows.collect())
 }
@@ -141,22 +109,25 @@ impl CellPicture {
     /// The figures of a cell, the first on top.
     fn row(&self, name: &str, cell: &CellFigures) -> ChartRow {
         let figures = self.figures.iter().zip(self.looks).rev();
-        let marks = figures.filter_map(|(&(word, path, value), &(shape, class))| {
-            let value = value(cell)?;
-            let words = format!("{name}: {word} {}", (self.show)(value));
+        let marks = figures.filter_map(|((word, path), &(shape, class))| {
+            let value = cell.number(path)?;
+            let words = format!("{name}: {word} {}", self.unit.text(value));
             Some(ChartMark {
                 shape,
                 class,
                 value,
                 ends: None,
-                tip: Tip::of(cell, path, value, words),
+                tip: Tip::of(cell, cell.path(path), value, words),
             })
         });
-        let (.., number) = self.figures[self.number];
+        let number = cell.number(self.figures[self.number].1);
         ChartRow {
             name: name.to_owned(),
             is_baseline: cell.is_reference,
-            value: number(cell).map_or_else(|| absence(cell).to_owned(), self.show),
+            value: match number {
+                Some(number) => self.unit.text(number),
+                None => absence(cell).to_owned(),
+            },
             marks: marks.collect(),
         }
     }
@@ -164,7 +135,7 @@ impl CellPicture {
     fn picture(&self, axis: Axis, rows: Vec<ChartRow>) -> Picture {
         let mut plane = chart(self.title, axis, rows);
         let figures = self.figures.iter().zip(self.looks).enumerate();
-        for (at, ((word, ..), (shape, class))) in figures {
+        for (at, ((word, _), (shape, class))) in figures {
             let number = if at == self.number { " (number)" } else { "" };
             plane.key(shape, class, &format!("{word}{number}"));
         }

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::works::{count, is_timed};
 use crate::Run;
-use crate::figures::CellFigures;
+use crate::figures::{CellFigures, Figure};
 use crate::lists::{distinct, push_under};
 use crate::ratio::RatioFigure;
 use crate::settings::{THREADS, without};
@@ -101,6 +101,19 @@ pub struct ScalingFigure {
     pub says: String,
     /// Whether the smallest size takes so little time that what is done once shows in it.
     pub start_up: bool,
+}
+
+impl ScalingFigure {
+    /// The exponent with its spread.
+    pub fn figure(&self) -> Figure {
+        Figure {
+            median: self.exponent,
+            low: self.low,
+            high: self.high,
+            spread: self.spread,
+            blocks: self.blocks,
+        }
+    }
 }
 
 /// Computes them from the records.

@@ -9,15 +9,15 @@ use crate::figures::CellFigures;
 use crate::lists::distinct;
 use crate::notes::Notes;
 use crate::numbers;
-use crate::part;
 use crate::settings::{Settings, THREADS, with_settings};
 use crate::words::paragraph;
 
 /// What the sections are made from.
-pub type Context<'a> = part::Context<'a, Programs<'a>>;
-
-/// What the sections on programs need besides.
-pub struct Programs<'a> {
+pub struct Context<'a> {
+    /// The run.
+    pub run: &'a Run,
+    /// Footnotes.
+    pub notes: &'a Notes,
     /// The figures of programs' cells, in the plan's order.
     pub cells: Vec<&'a CellFigures>,
     /// Figures of several cells.
@@ -25,20 +25,9 @@ pub struct Programs<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// Of the `cells` those that are programs'.
-    pub fn new(
-        run: &'a Run,
-        cells: &'a [CellFigures],
-        across: &'a Across,
-        notes: &'a Notes,
-    ) -> Context<'a> {
-        let own = cells.iter().filter(|c| c.program.is_some()).collect();
-        Context::of(run, cells, notes, Programs { cells: own, across })
-    }
-
     /// The cells of one workload and size.
     pub(super) fn group(&self, workload: &str, count: Option<u64>) -> Vec<&'a CellFigures> {
-        let cells = self.own.cells.iter().copied();
+        let cells = self.cells.iter().copied();
         let own = cells.filter(|c| c.workload == workload && works::count(c) == count);
         own.collect()
     }
@@ -79,7 +68,6 @@ impl<'a> Context<'a> {
             said.push(format!("The work is {}.", family.work));
         }
         let own = self
-            .own
             .cells
             .iter()
             .filter(|c| workloads.contains(&c.workload.as_str()));

@@ -7,9 +7,9 @@ use super::works::Family;
 use super::{Captioned, Part, captioned, lengths_of, pictures, plain, works};
 use crate::figures::CellFigures;
 use crate::grid::Grid;
-use crate::numbers;
+use crate::numbers::{self, COUNT, TIME};
 use crate::part::{column, median};
-use crate::table::{COUNT, Entry, Shown, TIME, Table};
+use crate::table::{Entry, Shown, Table};
 use crate::words::paragraph;
 
 /// Missed deadlines that a document lists one by one, as many of each program; `summary.json` has all that programs named.
@@ -72,7 +72,9 @@ impl<'a> Context<'a> {
 
     /// A row for each cell.
     fn lengths_table(&self, cells: &[&'a CellFigures]) -> Table {
-        let grid = self.subjects(&self.varying(cells)).shown(self, COLUMNS);
+        let grid = self
+            .subjects(&self.varying(cells))
+            .shown(self.notes, COLUMNS);
         let grid = grid.verdicts(cells);
         let row = |cell: &&'a CellFigures| grid.row_if(lengths_of(cell).is_some(), cell);
         let rows = cells.iter().map(row).collect();

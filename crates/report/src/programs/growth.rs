@@ -5,20 +5,20 @@ use super::across::{ScalingFigure, decimals};
 use super::context::Context;
 use super::works::Family;
 use super::{Part, captioned, pictures};
+use crate::figure::spread_word;
 use crate::grid::Grid;
 use crate::numbers::{self, NOTHING};
-use crate::part::{column, detail, spread_word};
+use crate::part::{column, detail};
 use crate::table::{Entry, Table};
 use crate::words::paragraph;
-use prony_stats::SpreadKind;
 
 impl<'a> Context<'a> {
     /// The section of a family of sweeps.
     pub(super) fn sweep(&self, family: &Family<'a>) -> Part {
         let workloads = family.workloads();
-        let own = self.own.cells.iter().copied();
+        let own = self.cells.iter().copied();
         let own = own.filter(|c| workloads.contains(&c.workload.as_str()));
-        let all = self.own.across.scaling.iter().enumerate();
+        let all = self.across.scaling.iter().enumerate();
         let figures: Vec<(usize, &'a ScalingFigure)> = all
             .filter(|(_, f)| workloads.contains(&f.workload.as_str()))
             .collect();
@@ -53,9 +53,7 @@ fn exponents<'l>(context: &Context<'_>, figures: &[(usize, &'l ScalingFigure)]) 
         (label, *at, *f)
     };
     let lines: Vec<Line<'_>> = figures.iter().map(line).collect();
-    let spreads = figures
-        .iter()
-        .map(|(_, f)| (f.spread == SpreadKind::Interval, f.blocks));
+    let spreads = figures.iter().map(|(_, f)| f.figure());
     let decimal = |title: &'static str, name: &'static str, of: fn(&ScalingFigure) -> f64| {
         let entry =
             move |(_, at, f): &Line<'_>| Entry::figure(path(*at, name), Some(of(f)), decimals);
@@ -92,8 +90,8 @@ fn path(at: usize, figure: &str) -> String {
 
 fn exponent((_, at, f): &Line<'_>) -> Entry {
     let mut exponent = Entry::figure(path(*at, "exponent"), Some(f.exponent), decimals);
-    if f.blocks > 1 {
-        exponent.below = format!("{}–{}", decimals(f.low), decimals(f.high));
+    if let Some((low, high)) = f.figure().ends() {
+        exponent.below = format!("{}–{}", decimals(low), decimals(high));
     }
     exponent
 }

@@ -24,10 +24,10 @@ use self::context::{Context, heading};
 use crate::Run;
 use crate::answer::chart;
 use crate::answer::ranking::{BY_RATE, By, RankedQuestion, Ranking};
-use crate::figures::{CellFigures, Figure};
+use crate::figures::CellFigures;
 use crate::lists::distinct;
 use crate::notes::Notes;
-use crate::numbers;
+use crate::numbers::{COUNT, TIME};
 pub use crate::part::{Captioned, Part};
 use crate::part::{captioned, named, plain};
 use crate::plots::Picture;
@@ -63,9 +63,8 @@ pub fn questions<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<RankedQuesti
             title: heading(works::title(plan, workload), count),
             by: By {
                 heading: "time",
-                path: "program.elapsed_ns.median",
-                figure: |cell| cell.program.as_ref()?.elapsed_ns,
-                show: numbers::time,
+                path: "program.elapsed_ns",
+                unit: TIME,
                 falls: true,
                 ..BY_RATE
             },
@@ -86,21 +85,18 @@ pub fn questions<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<RankedQuesti
 fn lengths<'a>(run: &Run, own: &[&'a CellFigures]) -> Vec<RankedQuestion<'a>> {
     let average = By {
         heading: "average run",
-        path: "program.durations.mean_ns.median",
-        figure: |cell| lengths_of(cell)?.mean_ns,
+        path: "program.durations.mean_ns",
         ..BY_LENGTH
     };
     let longest = By {
         heading: "longest run",
         path: "program.durations.max_ns",
-        figure: |cell| Figure::range(&[lengths_of(cell)?.max_ns as f64]),
         ..BY_LENGTH
     };
     let missed = By {
         heading: "deadlines missed",
         path: "program.durations.missed_count",
-        figure: |cell| Figure::range(&[lengths_of(cell)?.missed_count as f64]),
-        show: |count| numbers::count(count as u64),
+        unit: COUNT,
         ..BY_LENGTH
     };
     let with_deadline = |c: &&CellFigures| lengths_of(c).is_some_and(|of| of.deadline_ns > 0);
@@ -124,7 +120,7 @@ fn lengths<'a>(run: &Run, own: &[&'a CellFigures]) -> Vec<RankedQuestion<'a>> {
 
 /// Nothing is claimed of lengths of runs.
 const BY_LENGTH: By = By {
-    show: numbers::time,
+    unit: TIME,
     falls: true,
     ratio: |_| None,
     ..BY_RATE
@@ -136,8 +132,14 @@ fn lengths_of(cell: &CellFigures) -> Option<&DurationFigures> {
 
 /// The parts of the document, in order.
 pub fn parts(run: &Run, cells: &[CellFigures], across: &Across, notes: &Notes) -> Vec<Part> {
-    let context = Context::new(run, cells, across, notes);
-    let families = works::families(&run.plan, &context.own.cells);
+    let cells = cells.iter().filter(|c| c.program.is_some()).collect();
+    let context = Context {
+        run,
+        notes,
+        cells,
+        across,
+    };
+    let families = works::families(&run.plan, &context.cells);
     let mut parts: Vec<Part> = context.overview(&families).into_iter().collect();
     parts.extend(families.iter().map(|family| match family.kind {
         Kind::Timed => context.times(family),

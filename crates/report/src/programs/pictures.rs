@@ -4,7 +4,7 @@ use super::across::ScalingFigure;
 use super::context::Context;
 use super::figures::DurationFigures;
 use crate::figures::CellFigures;
-use crate::numbers;
+use crate::numbers::{self, RATE, TIME};
 use crate::plots::{Axis, Picture, Plane, Tip, series};
 use crate::settings::{THREADS, first_value, is_usual};
 
@@ -27,8 +27,8 @@ pub fn growth(context: &Context<'_>, figures: &[(usize, &ScalingFigure)]) -> Pic
         shown = figures.iter().collect();
     }
     let points = || shown.iter().flat_map(|(_, of)| &of.points);
-    let x = Axis::logarithmic(points().map(|point| point.0 as f64), numbers::rate);
-    let y = Axis::logarithmic(points().map(|point| point.1), numbers::time);
+    let x = Axis::logarithmic(points().map(|point| point.0 as f64), RATE);
+    let y = Axis::logarithmic(points().map(|point| point.1), TIME);
     let title = "Time over size, both logarithmic";
     let mut plane = Plane::new(title, HEIGHT, x.titled("N"), y);
     for (at, (place, of)) in shown.iter().enumerate() {
@@ -73,10 +73,10 @@ pub fn histograms(cells: &[&CellFigures], labels: &[String]) -> Vec<Picture> {
             .map(|(ns, _)| *ns)
             .chain(deadline)
     });
-    let x = Axis::logarithmic(lengths.map(|ns| ns as f64), numbers::time);
+    let x = Axis::logarithmic(lengths.map(|ns| ns as f64), TIME);
     // A single run must be seen: the axis begins below it.
     let runs = all.iter().map(|(_, of)| of.runs as f64).chain([0.5]);
-    let mut y = Axis::logarithmic(runs, numbers::rate);
+    let mut y = Axis::logarithmic(runs, RATE);
     y.ticks.retain(|(runs, _)| *runs >= 1.0);
     let picture = |(label, of): &(String, DurationFigures)| {
         let title = format!("Runs by length, both logarithmic: {label}");

@@ -7,14 +7,16 @@ use super::context::{Context, heading, threads_word};
 use super::figures::ProgramFigures;
 use super::works::{self, Family, Kind};
 use super::{Part, captioned, plain};
+use crate::figure::spread_word;
 use crate::figures::CellFigures;
 use crate::grid::{Crossed, Grid, crossed};
 use crate::lists::distinct;
-use crate::numbers::{self, NOTHING};
-use crate::part::{column, figures_word, median, ratio_word, ratios_word};
+use crate::metrics::Metric;
+use crate::numbers::{self, BYTES, FigureUnit, NOTHING, RATE, TIME};
+use crate::part::{column, ratio_word};
 use crate::ratio::RatioFigure;
 use crate::settings::{THREADS, without};
-use crate::table::{self, BYTES, Column, Entry, RATE, Shown, TIME, Table, Unit};
+use crate::table::{self, Column, Entry, Shown, Table};
 use crate::words::paragraph;
 
 /// Codes of the findings that are footnotes on a subject: other work among them.
@@ -28,7 +30,8 @@ const ON_MEMORY: &[Code] = &[Code::P016];
 const ELAPSED: Shown = Shown::of("elapsed", "program.elapsed_ns", TIME).marked(ON_ELAPSED);
 /// What is counted, a second.
 const COUNTED: Shown = Shown::of("", "rate_per_s", RATE).detail();
-const SPEED: Shown = Shown::of("MB/s", "program.bytes_per_s", Unit::of(megabytes)).detail();
+const SPEED: Shown = Shown::of("MB/s", "program.bytes_per_s", MEGABYTES).detail();
+const MEGABYTES: FigureUnit = FigureUnit::Of(1_000_000);
 const CPU: Shown = Shown::of("CPU", "program.cpu_ns", TIME).detail();
 /// The most memory of the process.
 pub const MEMORY: Shown = Shown::of("memory", "memory_peak_bytes", BYTES)
@@ -85,8 +88,10 @@ impl<'a> Context<'a> {
             return Entry::text(table::absence(cell));
         }
         let codes = [ON_SUBJECT, ON_ELAPSED, ON_MEMORY].concat();
-        let below = median(cell.memory_peak_bytes()).map_or_else(String::new, numbers::bytes);
-        let elapsed = self.entry(cell, &ELAPSED);
+        let below = Metric::MEMORY
+            .value(cell)
+            .map_or_else(String::new, numbers::bytes);
+        let elapsed = self.notes.entry(cell, &ELAPSED);
         self.notes.on(cell, &codes, Entry { below, ..elapsed })
     }
 
@@ -101,12 +106,12 @@ impl<'a> Context<'a> {
                 Entry::text(numbers::count(works::count(cell).unwrap_or(0)))
             });
         }
-        let word = figures_word(programs.iter().filter_map(|p| p.elapsed_ns));
+        let word = spread_word(programs.iter().filter_map(|p| p.elapsed_ns));
         let elapsed = ELAPSED.with_ends().below(word);
         grid = grid.figure(elapsed.head(), move |cell| {
-            let mut entry = self.entry(cell, &elapsed);
+            let mut entry = self.notes.entry(cell, &elapsed);
             let figure = cell.program.as_ref().and_then(|p| p.elapsed_ns);
-            if figure.is_some_and(|of| table::is_of_two_groups(of.is_interval(), of.blocks)) {
+            if figure.is_some_and(|of| of.is_of_two_groups()) {
                 entry.remark = "range of two groups";
             }
             entry
@@ -115,7 +120,7 @@ impl<'a> Context<'a> {
             title: rate_title(&programs),
             ..COUNTED.head()
         };
-        grid = grid.figure(counted, |cell| self.entry(cell, &COUNTED));
+        grid = grid.figure(counted, |cell| self.notes.entry(cell, &COUNTED));
         if programs.iter().any(|p| p.handled.is_some()) {
             grid = grid.figure(column("handled", "", true), |cell| {
                 let program = cell.program.as_ref();
@@ -123,13 +128,13 @@ impl<'a> Context<'a> {
                 Entry::text(part.map_or_else(|| "all".to_owned(), numbers::part_of))
             });
         }
-        grid = grid.shown(self, self.present(cells, [SPEED]));
+        grid = grid.shown(self.notes, self.notes.present(cells, [SPEED]));
         if cells.iter().any(|c| c.ratio.is_some()) {
             let reference = self.run.plan.reference.as_deref().unwrap_or(NOTHING);
             let head = column(format!("ratio to {reference}"), ratio_word(cells), true);
             grid = grid.figure(head, ratio);
         }
-        let grid = grid.shown(self, [CPU, MEMORY]);
+        let grid = grid.shown(self.notes, [CPU, MEMORY]);
         grid.verdicts(cells).cells(&self.arranged(cells))
     }
 
@@ -150,7 +155,7 @@ impl<'a> Context<'a> {
 
     /// What the settings do.
     pub(super) fn effects(&self) -> Option<Part> {
-        let effects = &self.own.across.effects;
+        let effects = &self.across.effects;
         let effect = |(at, of): (usize, &Effect)| {
             let title = |w: &String| works::title(&self.run.plan, w).to_owned();
             let change = format!("{}: {} over {}", of.setting, of.value, of.base);
@@ -168,16 +173,16 @@ impl<'a> Context<'a> {
         let mut all: Vec<(usize, &Effect)> = effects.iter().enumerate().collect();
         // What sums the others up stands last.
         all.sort_by_key(|(_, effect)| effect.workload.is_none());
-        let word = ratios_word(effects.iter().map(|e| &e.ratio));
+        let word = spread_word(effects.iter().map(|e| e.ratio.figure()));
         let all = all.into_iter().map(effect).collect();
         self.across("settings", crossed(&["subject", "setting"], word, all))
     }
 
     /// What more threads do.
     pub(super) fn efficiency(&self) -> Option<Part> {
-        let cells = self.own.cells.iter().copied();
+        let cells = self.cells.iter().copied();
         let timed: Vec<&CellFigures> = cells.filter(|c| works::is_timed(c)).collect();
-        let all = self.own.across.efficiencies.iter().enumerate();
+        let all = self.across.efficiencies.iter().enumerate();
         let shown: Vec<(usize, &Efficiency)> = all
             .filter(|(_, e)| main_count(&timed, &e.workload) == Some(e.count))
             .collect();
@@ -194,7 +199,7 @@ impl<'a> Context<'a> {
             entry: across_entry("efficiencies", *at, &e.ratio, numbers::ratio),
         };
         let all = shown.iter().map(efficiency);
-        let word = ratios_word(shown.iter().map(|(_, e)| &e.ratio));
+        let word = spread_word(shown.iter().map(|(_, e)| e.ratio.figure()));
         let heads = ["subject", "threads", "possible"];
         self.across("threads", crossed(&heads, word, all.collect()))
     }
@@ -219,10 +224,6 @@ fn rate_title(programs: &[&ProgramFigures]) -> String {
         [one] => format!("{one}/s"),
         _ => "count/s".to_owned(),
     }
-}
-
-fn megabytes(bytes_per_s: f64) -> String {
-    numbers::three(bytes_per_s / 1e6)
 }
 
 /// The ratio to the reference, with three digits where it is small.

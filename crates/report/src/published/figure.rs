@@ -117,7 +117,7 @@ impl Answer {
         let base = find(from, over)?;
         self.over = Some(base.cell.id.clone());
         let values = |place: &Place<'_>, metric| {
-            values::by_block(from.run, &from.records.case(place.cell), metric)
+            values::values(from.run, &from.records.case(place.cell), metric)
         };
         let paired = ratio::paired(
             &from.records.case(base.cell),
@@ -141,17 +141,11 @@ impl Answer {
     fn take_alone(&mut self, from: &Sources<'_>, own: Place<'_>) -> Result<(), Absence> {
         let case = from.records.case(own.cell);
         let found = if self.metric.is_of_blocks() {
-            let values = values::by_block(from.run, &case, self.metric);
+            let values = values::values(from.run, &case, self.metric);
             let values: Vec<f64> = values.into_iter().map(|(_, value)| value).collect();
             Figure::of::<Ratio>(&values)
         } else {
-            values::of_all(&case, self.metric).map(|(value, blocks)| Figure {
-                median: value,
-                low: value,
-                high: value,
-                spread: SpreadKind::Range,
-                blocks,
-            })
+            values::of_all(&case, self.metric)
         };
         let Some(figure) = found else {
             return Err(Absence::Unusable("it has no such figure".to_owned()));
@@ -176,13 +170,7 @@ impl Answer {
         let (Some(of), None) = (found.next(), found.next()) else {
             return Err(not_run(from.run, asked));
         };
-        self.put(Figure {
-            median: of.exponent,
-            low: of.low,
-            high: of.high,
-            spread: of.spread,
-            blocks: of.blocks,
-        });
+        self.put(of.figure());
         Ok(())
     }
 
@@ -211,13 +199,7 @@ impl Answer {
 
     fn show(&mut self) {
         if let Some(of) = &self.ratio {
-            self.put(Figure {
-                median: of.ratio,
-                low: of.low,
-                high: of.high,
-                spread: of.spread,
-                blocks: of.blocks,
-            });
+            self.put(of.figure());
         }
     }
 

@@ -1,4 +1,4 @@
-//! The values that a metric has in the blocks of a cell.
+//! The values that a metric has in the trials of a cell.
 
 use prony_base::Nanos;
 use prony_findings::{Case, client, measure};
@@ -7,10 +7,11 @@ use prony_stats::{Rate, Time, in_flight, seconds, whole_seconds};
 
 use crate::Run;
 use crate::clients::figures::download_bytes_per_s;
+use crate::figure::{Figure, by_block};
 use crate::metrics::Metric;
 
-/// The value in each measured block, for metrics that have one in each ([`CellMetric::is_of_blocks`]).
-pub fn by_block(run: &Run, case: &Case<'_>, metric: CellMetric) -> Vec<(u32, f64)> {
+/// The values by block, of metrics that have one in each ([`CellMetric::is_of_blocks`]).
+pub fn values(run: &Run, case: &Case<'_>, metric: CellMetric) -> Vec<(u32, f64)> {
     let is_server = !case.is_client() && !case.is_program();
     let [_, first, after_rest] = Metric::OF_START;
     let of_servers = match metric {
@@ -25,16 +26,15 @@ pub fn by_block(run: &Run, case: &Case<'_>, metric: CellMetric) -> Vec<(u32, f64
         _ => None,
     };
     if let Some(metric) = of_servers {
-        return (metric.values)(run, case);
+        return metric.by_block(run, case);
     }
-    let of_servers = case
-        .measured()
-        .filter_map(|trial| Some((trial.block, of_server(trial, metric)?)));
-    let of_programs = case
-        .runs()
-        .filter_map(|(trial, run)| Some((trial.block, of_program(case, trial, run, metric)?)));
-    let all = of_servers.chain(of_programs);
-    all.filter(|(_, value)| value.is_finite()).collect()
+    by_block(case.complete(), |trial| {
+        let value = match &trial.program {
+            Some(run) => of_program(case, trial, run, metric),
+            None => of_server(trial, metric),
+        };
+        value.filter(|value| value.is_finite())
+    })
 }
 
 fn of_server(trial: &Trial, metric: CellMetric) -> Option<f64> {
@@ -95,8 +95,8 @@ fn durations(run: &ProgramReport) -> Option<&Durations> {
     measure::line(run)?.durations.as_ref()
 }
 
-/// The value over all measured blocks, for metrics that count or that look for an extreme, and the number of blocks.
-pub fn of_all(case: &Case<'_>, metric: CellMetric) -> Option<(f64, usize)> {
+/// The value of all trials together, of metrics that count or that look for an extreme.
+pub fn of_all(case: &Case<'_>, metric: CellMetric) -> Option<Figure> {
     let runs = || case.runs().filter_map(|(_, run)| durations(run));
     let values: Vec<u64> = match metric {
         CellMetric::Errors => {
@@ -112,12 +112,13 @@ pub fn of_all(case: &Case<'_>, metric: CellMetric) -> Option<(f64, usize)> {
         _ => Vec::new(),
     };
     let blocks = values.len();
-    let found = match metric {
+    let value = match metric {
         CellMetric::Longest => values.into_iter().max(),
         CellMetric::Shortest => values.into_iter().min(),
         _ => values.into_iter().reduce(u64::saturating_add),
     };
-    found.map(|value| (value as f64, blocks))
+    let figure = Figure::range(&[value? as f64])?;
+    Some(Figure { blocks, ..figure })
 }
 
 #[cfg(test)]

@@ -10,15 +10,7 @@ use crate::grid::Grid;
 use crate::numbers::{self, FigureUnit, NOTHING};
 use crate::part::{Captioned, Part, captioned, column};
 use crate::table::{Column, Entry};
-
-const HOW: &str = "What published documents state, beside what the same comes out as here. original/… is the original itself; any other is a tool as \
-     it is, or a program that stands for what was measured. A claim holds where the whole interval lies where it says. It is contradicted where \
-     none of the interval does: on this machine, which says nothing of the document's own. An absolute figure is one of its machine and is not \
-     compared. The intervals of the ratios hold together at 95 %; those of single figures are each by itself.";
-
-/// What stands above the table of absolute figures.
-const ABSOLUTE: &str =
-    "Absolute figures, which are those of their machine and are not compared: as stated, and here";
+use crate::words::paragraph;
 
 /// The section.
 pub fn part(judged: &[Judged]) -> Option<Part> {
@@ -38,18 +30,13 @@ pub fn part(judged: &[Judged]) -> Option<Part> {
     let tables = [
         table("", decidable, true, false),
         // Where an outcome is the same for all, nothing is said of it.
-        table(ABSOLUTE, absolute, false, true),
-        table(
-            "Claims that this run decides nothing about",
-            rest,
-            true,
-            true,
-        ),
+        table(&paragraph("published: absolute"), absolute, false, true),
+        table(&paragraph("published: rest"), rest, true, true),
     ];
     Some(Part {
         id: "published".to_owned(),
         title: "What was published, and what came out".to_owned(),
-        before: vec![HOW.to_owned(), counts(judged)],
+        before: vec![paragraph("published"), counts(judged)],
         tables: tables.into_iter().flatten().collect(),
         ..Part::default()
     })

@@ -6,7 +6,7 @@ use super::sections::{Rows, Section};
 use crate::Run;
 use crate::lists::distinct;
 use crate::sent::sent;
-use crate::words::{listed, paragraph};
+use crate::words::{listed, paragraph, paragraphs};
 
 /// What a reader must know before the tables of a workload.
 pub fn before(run: &Run, section: &Section<'_>) -> Vec<String> {
@@ -20,10 +20,11 @@ pub fn before(run: &Run, section: &Section<'_>) -> Vec<String> {
         Some(_) => "it is as its step says".to_owned(),
         None => format!("its status is {}", workload.expect_status),
     };
-    let mut said = vec![format!(
-        "Every row gets {}{body}; an answer counts as correct if {right}. A ratio is to another row of the table, in the same blocks.",
-        sent(workload, false)
-    )];
+    let asked = format!("{}{body}", sent(workload, false));
+    let mut said = paragraphs("rows: request");
+    said[0] = said[0]
+        .replace("{right}", &right)
+        .replace("{asked}", &asked);
     said.extend(on_its_cores(&run.plan, section));
     if let Some(counter) = &workload.counter {
         let then = match counter.ended_by {

@@ -15,7 +15,7 @@ mod tables;
 
 use prony_findings::Records;
 
-use self::sections::{Context, Rows, connections, sections};
+use self::sections::{Rows, connections, sections};
 use crate::Run;
 use crate::answer::ranking::{BY_RATE, RankedQuestion};
 use crate::figures::{CellFigures, labelled};
@@ -70,7 +70,6 @@ fn of_table<'a>(rows: &Rows<'a>) -> Vec<RankedQuestion<'a>> {
 
 /// The parts of the document: one for each table.
 pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
-    let context = Context::of(run, cells, notes, ());
     let records = Records::new(&run.plan, &run.trials);
     let mut parts = Vec::new();
     for section in sections(run, cells) {
@@ -80,9 +79,9 @@ pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
                 0 => lines::before(run, &section),
                 _ => Vec::new(),
             };
-            let mut tables = context.tables(&section, rows);
-            tables.extend(rest::table(&context, &rows.cells()));
-            tables.extend(users::tables(&context, &rows.cells()));
+            let mut tables = notes.tables(&section, rows);
+            tables.extend(rest::table(run, notes, &rows.cells()));
+            tables.extend(users::tables(notes, &rows.cells()));
             tables.extend(threads::table(&records, &rows.cells()));
             parts.push(Part {
                 title: match section.tables.len() {

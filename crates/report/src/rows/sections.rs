@@ -6,7 +6,6 @@ use crate::Run;
 use crate::figures::CellFigures;
 use crate::lists::distinct;
 use crate::numbers;
-use crate::part;
 
 /// A workload with rows, and its table for each number of connections.
 #[derive(Clone, Debug)]
@@ -74,9 +73,6 @@ fn rows<'a>(
         rows: workload.rows.iter().map(|row| (row, found(row))).collect(),
     }
 }
-
-/// What the sections are made from.
-pub type Context<'a> = part::Context<'a, ()>;
 
 /// `256 connections`.
 pub fn connections(connections: u32) -> String {

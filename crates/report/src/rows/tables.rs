@@ -5,19 +5,18 @@ use prony_findings::Code;
 use prony_record::{Ended, PlannedRow};
 
 use super::figures::{CounterFigures, ProcessFigures, ROLES};
-use super::sections::{Context, Rows, Section, share};
+use super::sections::{Rows, Section, share};
+use crate::figure::spread_word;
 use crate::figures::CellFigures;
 use crate::grid::Grid;
 use crate::lists::distinct;
 use crate::metrics::Metric;
 use crate::notes::Notes;
-use crate::numbers::{self, NOTHING};
+use crate::numbers::{self, BYTES, COUNT, NOTHING, RATE};
 use crate::part::{
-    Captioned, captioned, column, detail, figures_word, limit_entry, median, plain, ratio_word,
-    verdicts_differ,
+    Captioned, captioned, column, detail, limit_entry, median, plain, ratio_word, verdicts_differ,
 };
-use crate::table::{self, BYTES, COUNT, Column, ERRORS, Entry, ON_CPU, ON_TITLE};
-use crate::table::{RATE, Shown, Table};
+use crate::table::{self, Column, ERRORS, Entry, ON_CPU, ON_TITLE, Shown, Table};
 
 /// What a row has beside its rate and its ratio.
 const OF_ROWS: [Metric; 7] = [
@@ -52,9 +51,9 @@ const fn memory(title: &'static str, path: &'static str) -> Shown {
     Shown::of(title, path, BYTES).below("peak").detail()
 }
 
-impl<'a> Context<'a> {
+impl Notes {
     /// The tables of a section with one number of connections.
-    pub(super) fn tables(&self, section: &Section<'a>, rows: &Rows<'a>) -> Vec<Captioned> {
+    pub(super) fn tables(&self, section: &Section<'_>, rows: &Rows<'_>) -> Vec<Captioned> {
         let mut tables = vec![plain(self.rates(rows))];
         if !rows.cells().is_empty() {
             let caption = "CPU time, memory and what was the limit";
@@ -68,14 +67,14 @@ impl<'a> Context<'a> {
     }
 
     /// A table with a line for each row: its title with its notes on `codes`, and then figures.
-    fn titled<'f>(&'f self, codes: &'f [Code]) -> Grid<'f, &'a CellFigures> {
+    fn titled<'a, 'f>(&'f self, codes: &'f [Code]) -> Grid<'f, &'a CellFigures> {
         Grid::new().head(column("", "", false), move |cell| Entry {
             below: table::blocks_of(cell).unwrap_or_default(),
-            ..self.notes.on(cell, codes, Entry::text(&*cell.label))
+            ..self.on(cell, codes, Entry::text(&*cell.label))
         })
     }
 
-    fn rates(&self, rows: &Rows<'a>) -> Table {
+    fn rates(&self, rows: &Rows<'_>) -> Table {
         let cells = rows.cells();
         let all = rows.rows.iter();
         let baselines = distinct(all.filter_map(|(row, _)| row.baseline.as_ref()));
@@ -84,7 +83,7 @@ impl<'a> Context<'a> {
             _ => "beside its baseline".to_owned(),
         };
         let several = baselines.len() > 1;
-        let word = figures_word(cells.iter().filter_map(|c| c.rate_per_s));
+        let word = spread_word(cells.iter().filter_map(|c| c.rate_per_s));
         let mut grid = self
             .titled(ON_TITLE)
             .shown(self, [Metric::RATE.shown.below(word), SECONDS])
@@ -110,17 +109,17 @@ impl<'a> Context<'a> {
         list(rows, grid)
     }
 
-    fn costs(&self, rows: &Rows<'a>) -> Table {
+    fn costs(&self, rows: &Rows<'_>) -> Table {
         let cells = rows.cells();
         let roles = ROLES.into_iter().map(|(_, role)| role);
-        let mut grid = with_cpu(self.titled(&[]), &cells, self.notes, roles, false);
+        let mut grid = with_cpu(self.titled(&[]), &cells, self, roles, false);
         let busy = "busy: subject's side, generator";
         grid = grid.figure(column("limit", busy, false), limit);
         grid = grid.shown(self, self.present(&cells, MEMORY));
         list(rows, grid)
     }
 
-    fn durability(&self, rows: &Rows<'a>) -> Table {
+    fn durability(&self, rows: &Rows<'_>) -> Table {
         let cells = rows.cells();
         let ended = cells.iter().find_map(|cell| counter(cell)?.ended_by);
         let mut grid = self
@@ -140,7 +139,7 @@ impl<'a> Context<'a> {
         }
         grid = grid.figure(column("lost", "", false), |cell| {
             let lost = counter(cell).map_or_else(|| Entry::text(NOTHING), lost);
-            self.notes.on(cell, ON_LOST, lost)
+            self.on(cell, ON_LOST, lost)
         });
         list(rows, grid)
     }
@@ -206,8 +205,7 @@ fn with_cpu<'a, 'f>(
 /// CPU time of a role; below it that of each kind of process, where there are several.
 fn cpu(cell: &CellFigures, role: &str) -> Entry {
     let service = cell.service.as_ref();
-    let figure = service.and_then(|service| service.cpu_ns.get(role).copied());
-    let path = format!("service.cpu_ns.{role}.median");
+    let path = format!("service.cpu_ns.{role}");
     let processes = service.into_iter().flat_map(|service| &service.processes);
     let own: Vec<_> = processes.filter(|process| process.role == role).collect();
     let name = |process: &ProcessFigures| match process.count {
@@ -225,7 +223,11 @@ fn cpu(cell: &CellFigures, role: &str) -> Entry {
             [one] => name(one),
             _ => own.iter().map(with_time).collect::<Vec<_>>().join(", "),
         },
-        ..Entry::figure(path, median(figure), numbers::micros)
+        ..Entry::figure(
+            format!("{path}.median"),
+            cell.number(&path),
+            numbers::micros,
+        )
     }
 }
 

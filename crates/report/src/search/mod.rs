@@ -5,31 +5,66 @@
 
 pub mod figures;
 mod pictures;
-mod sections;
-mod tables;
 
-use prony_record::Plan;
+use figures::SearchFigures;
+use prony_record::{Plan, PlannedWorkload};
 
 pub use self::pictures::curve;
-use self::sections::{Section, sections};
 use crate::Run;
 use crate::answer::ranking::{BY_RATE, By, RankedQuestion};
+use crate::figure::spread_word;
 use crate::figures::{CellFigures, labelled};
+use crate::grid::{Grid, verdict};
 use crate::groups::{Group, groups};
 use crate::lists::distinct;
+use crate::metrics::Metric;
 use crate::notes::Notes;
-use crate::part::{Context, Part, named, plain};
+use crate::numbers::{self, COUNT, RATE, TIME};
+use crate::part::{Part, column, detail, named, plain, ratio_word, verdict_column};
 use crate::plots::Picture;
 use crate::plots::cells::cpu;
 use crate::programs;
+use crate::sent::sent;
+use crate::servers::{name, remark};
+use crate::table::{self, ERRORS, Entry, ON_TITLE, Shown, Table};
 use crate::words::paragraph;
+
+/// The cells of one workload and number of connections that look for a highest rate, the highest first.
+struct Section<'a> {
+    workload: &'a PlannedWorkload,
+    /// What its cells have in common.
+    group: Group,
+    /// They themselves; at least one.
+    cells: Vec<&'a CellFigures>,
+    /// The objective in words: `p99 < 10 ms`.
+    objective: String,
+}
+
+/// All of them, in the order of the plan.
+fn sections<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<Section<'a>> {
+    let searched = cells.iter().filter(|cell| cell.search.is_some());
+    let section = |group: Group| {
+        let own = searched.clone().filter(|cell| Group::of(cell) == group);
+        let mut cells: Vec<&CellFigures> = own.collect();
+        let rate = |cell: &CellFigures| Metric::RATE.value(cell).unwrap_or(-1.0);
+        cells.sort_by(|a, b| rate(b).total_cmp(&rate(a)));
+        let mut workloads = run.plan.workloads.iter();
+        Some(Section {
+            workload: workloads.find(|w| w.name == group.workload)?,
+            objective: cells.first()?.search.as_ref()?.objective_words(),
+            group,
+            cells,
+        })
+    };
+    let groups = distinct(searched.clone().map(Group::of));
+    groups.into_iter().filter_map(section).collect()
+}
 
 /// Rates of an open workload from which its latencies are drawn against them.
 const RATES_MIN: usize = 3;
 
 /// The parts of a document: one for each number of connections of a search, and one for each open workload with enough rates.
 pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
-    let context = Context::of(run, cells, notes, ());
     let mut parts: Vec<Part> = Vec::new();
     for section in sections(run, cells) {
         let labelled = labelled(&section.cells);
@@ -38,17 +73,17 @@ pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
             title: format!("{}, in the closed loop before", cpu.title),
             ..cpu
         };
-        let (group, objective) = (&section.group, section.objective());
+        let (group, objective) = (&section.group, &section.objective);
         let title = programs::title(&run.plan, &group.workload);
         parts.push(Part {
             title: format!(
                 "{title}, {}: highest rate that keeps {objective}",
                 group.size()
             ),
-            before: vec![tables::before(&section)],
+            before: vec![before(&section)],
             pictures: curve(&labelled).into_iter().chain([cpu]).collect(),
-            tables: vec![plain(tables::of_section(&context, &section))],
-            after: Vec::from_iter(tables::after(&section)),
+            tables: vec![plain(table(run, notes, &section))],
+            after: Vec::from_iter(after(&section)),
             ..Part::default()
         });
     }
@@ -69,7 +104,7 @@ pub fn questions<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<RankedQuesti
             "{}, {}, {}",
             section.group.workload,
             section.group.size(),
-            section.objective()
+            section.objective
         ),
         by: By {
             heading: "highest requests/s",
@@ -110,4 +145,77 @@ fn of_open_loops(run: &Run, cells: &[CellFigures]) -> Vec<Part> {
         });
     }
     parts
+}
+
+const COLUMNS: [Shown; 5] = [
+    Shown::of("p50 there", "search.p50_ns", TIME),
+    Shown::of("closed loop, requests/s", "search.closed_loop_per_s", RATE),
+    Metric::CPU.shown,
+    ERRORS,
+    Shown::of("steps", "search.steps", COUNT).detail(),
+];
+
+/// A row for each cell, the highest rate first.
+fn table(run: &Run, notes: &Notes, section: &Section<'_>) -> Table {
+    let word = spread_word(section.cells.iter().filter_map(|cell| cell.rate_per_s));
+    let reference = run.plan.reference.as_ref();
+    let ratio = reference.map_or_else(|| "ratio".to_owned(), |id| format!("ratio to {id}"));
+    let grid = Grid::new()
+        .head(column("subject", "", false), |c| {
+            notes.on(c, ON_TITLE, name(c))
+        })
+        .figure(column("highest requests/s", word, true), |c| {
+            highest(notes, c)
+        })
+        .figure(
+            column(ratio, ratio_word(&section.cells), true),
+            table::ratio,
+        )
+        .shown(notes, COLUMNS)
+        .figure(detail(column("steps kept", "", true)), |c| {
+            let curve = c.search.iter().flat_map(|search| &search.curve);
+            let kept: usize = curve.map(|point| point.kept).sum();
+            Entry::text(numbers::count(kept as u64))
+        })
+        .head(detail(verdict_column()), verdict);
+    let has_figures = |c: &CellFigures| c.search.is_some() && c.is_measured();
+    let cells = section.cells.iter();
+    let rows = cells.map(|c| grid.row_if(has_figures(c), c)).collect();
+    grid.table(rows)
+}
+
+fn highest(notes: &Notes, cell: &CellFigures) -> Entry {
+    let entry = notes.entry(cell, &Metric::RATE.shown);
+    let is_nowhere = |search: &SearchFigures| search.blocks_nowhere > 0;
+    let text = match (
+        cell.rate_per_s,
+        cell.search.as_ref().is_some_and(is_nowhere),
+    ) {
+        (Some(rate), _) => {
+            return Entry {
+                // One search has an interval of its own.
+                below: numbers::rates(rate.low, rate.high),
+                remark: remark(cell),
+                ..entry
+            };
+        }
+        (None, true) => "none found".to_owned(),
+        (None, false) => table::absence(cell).to_owned(),
+    };
+    Entry { text, ..entry }
+}
+
+/// What a reader must know before the table.
+fn before(section: &Section<'_>) -> String {
+    let planned = section.workload.find_max.as_ref();
+    let step = numbers::duration(planned.map_or(0, |of| of.step_ns));
+    let how = paragraph("search: steps").replace("{step}", &step);
+    format!("{}. {how}", sent(section.workload, false))
+}
+
+/// What stands below the table.
+fn after(section: &Section<'_>) -> Option<String> {
+    let mut rates = section.cells.iter().filter_map(|cell| cell.rate_per_s);
+    let is_one = rates.any(|rate| rate.ends().is_none());
+    is_one.then(|| paragraph("search: one"))
 }

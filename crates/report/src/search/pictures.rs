@@ -3,7 +3,7 @@
 use crate::figure::INFINITE;
 use crate::figures::CellFigures;
 use crate::lists::distinct;
-use crate::numbers;
+use crate::numbers::{self, RATE, TIME};
 use crate::plots::{Axis, Picture, Plane, Tip, series};
 use crate::table::absence;
 use prony_findings::Verdict;
@@ -95,7 +95,7 @@ fn searched<'a>(name: &'a str, cell: &'a CellFigures) -> Option<Curve<'a>> {
     };
     let knee = cell.rate_per_s.map(|of| Knee {
         cell,
-        path: "rate_per_s.median",
+        path: "rate_per_s",
         rate: of.median,
         ends: (of.low, of.high),
         ns: search.below_ns as f64,
@@ -164,7 +164,7 @@ fn draw(key: &CurveKey<'_>, curves: &[Curve<'_>]) -> Picture {
     let shown = points.filter(|point| point.rate <= x.high);
     let latencies = shown.flat_map(|point| point.both.iter().map(|(_, ns)| *ns));
     let objective = key.objective.iter().map(|(ns, _)| *ns);
-    let y = Axis::logarithmic(latencies.chain(objective), numbers::time);
+    let y = Axis::logarithmic(latencies.chain(objective), TIME);
     let title = "Latency against offered rate (latency logarithmic)";
     let mut plane = Plane::new(title, HEIGHT, x, y);
     let [lower, upper] = key.names;
@@ -203,7 +203,7 @@ fn line_of(plane: &mut Plane, key: &CurveKey<'_>, at: usize, curve: &Curve<'_>) 
     if let Some(knee) = &curve.knee {
         let (low, high) = knee.ends;
         let words = format!("{name}: {} {}/s", key.knee, numbers::rate(knee.rate));
-        let tip = Tip::of(knee.cell, knee.path, knee.rate, words);
+        let tip = Tip::of(knee.cell, knee.cell.path(knee.path), knee.rate, words);
         plane.line((low, knee.ns), (high, knee.ns), class);
         plane.dot((knee.rate, knee.ns), "diamond", class, tip);
     }
@@ -226,7 +226,7 @@ fn rates(curves: &[Curve<'_>]) -> Axis {
     let high = high.min(end * BEYOND).max(end);
     let low = all.into_iter().fold(high, f64::min);
     match high / low > LOGARITHMIC {
-        true => Axis::logarithmic([low, high].into_iter(), numbers::rate),
-        false => Axis::linear((low, high), false, numbers::rate),
+        true => Axis::logarithmic([low, high].into_iter(), RATE),
+        false => Axis::linear((low, high), RATE),
     }
 }
