@@ -9,19 +9,14 @@ use prony_findings::{Case, Code, Finding, Records, Severity, client, measure, ve
 use prony_record::{Cell, Histogram, LoadReport, Outcome, Role, Trial};
 use prony_stats::{Share, Tail};
 
-use crate::Run;
-use crate::clients;
-use crate::figure;
+use crate::figure::{self, values};
 use crate::figures::{CellFigures, CrossCheck, FailedTrial, Figure, Trials, name_of};
 use crate::metrics::{Metric, QUANTILES, latency_of, stored};
-use crate::open;
-use crate::programs;
-use crate::ratio;
 use crate::ratio::{RatioFigure, measured_apart, paired};
 use crate::rows::figures as services;
 use crate::search::figures as search;
 use crate::settings::{settings_agree, with_settings};
-use crate::users;
+use crate::{Run, clients, open, programs, ratio, users};
 
 /// The farthest percentile that is told of visits: what is rarer may have happened between them.
 const VISITED_QUANTILE_MAX: f64 = 0.99;
@@ -32,6 +27,7 @@ pub fn cells(run: &Run, records: &Records<'_>, findings: &[Finding]) -> Vec<Cell
     let mut cells: Vec<CellFigures> = cases
         .map(|(place, case)| CellFigures {
             place,
+            trials: outcomes(run, &case, place),
             ..of_cell(run, &case, findings)
         })
         .collect();
@@ -80,7 +76,6 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
         // In a table with rows of its own, each has one beside it.
         is_reference: run.plan.reference.as_ref() == Some(&cell.subject) && case.row().is_none(),
         is_copy: is_copy(case),
-        trials: outcomes(run, case),
         verdict: (!case.trials().is_empty()).then(|| verdict(found.iter().copied())),
         findings: codes(found.iter()),
         invalid_by: codes(grave),
@@ -216,13 +211,8 @@ fn is_copy(case: &Case<'_>) -> bool {
     subject.id != reference.id && program(subject) == program(reference)
 }
 
-fn outcomes(run: &Run, case: &Case<'_>) -> Trials {
-    let index = run
-        .plan
-        .cells
-        .iter()
-        .position(|cell| cell.id == case.cell.id);
-    let in_block = |order: &&Vec<u32>| order.iter().any(|&i| Some(i as usize) == index);
+fn outcomes(run: &Run, case: &Case<'_>, place: usize) -> Trials {
+    let in_block = |order: &&Vec<u32>| order.iter().any(|&at| at as usize == place);
     let planned = run.plan.order.iter().filter(in_block).count();
     let failed = case
         .trials()
@@ -246,8 +236,7 @@ fn rate(case: &Case<'_>) -> Option<Figure> {
     if case.is_search() {
         return search::rate(case);
     }
-    let rates: Vec<f64> = case.rates().into_iter().map(|(_, rate)| rate).collect();
-    Figure::of::<prony_stats::Rate>(&rates)
+    Figure::interval(values(case.rates()))
 }
 
 /// What a cell is compared with: the reference's cell with the same workload and size, and with its settings as far as the
@@ -291,12 +280,10 @@ fn latencies(
     }
     let is_visited = |trial: &Trial| !trial.visits.is_empty();
     let figure = |(name, q): (&'static str, f64)| {
-        let told = trials
-            .iter()
-            .filter(|trial| !is_visited(trial) || q <= VISITED_QUANTILE_MAX);
-        let values = told.filter_map(|trial| percentile(run, trial, q));
-        let values: Vec<f64> = values.map(|ns| ns as f64).collect();
-        Some((name, figure::latencies(&values)?))
+        let is_known = |trial: &&&Trial| !is_visited(trial) || q <= VISITED_QUANTILE_MAX;
+        let known = trials.iter().filter(is_known);
+        let values = known.filter_map(|trial| percentile(run, trial, q));
+        Some((name, figure::latencies(values.map(|ns| ns as f64))?))
     };
     let longest = |trial: &&Trial| match &trial.load {
         Some(load) => Some(load.latency_ns.max),

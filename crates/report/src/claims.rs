@@ -314,7 +314,7 @@ mod tests {
     fn around(ratio: f64, apart: f64) -> RatioFigure {
         let steps = [-2.5, -1.5, -0.5, 0.5, 1.5, 2.5];
         let pairs = steps.map(|step: f64| (ratio * libm::exp(step * apart), 1.0));
-        RatioFigure::of("baseline", pairs.to_vec()).expect("pairs")
+        RatioFigure::from_pairs("baseline", pairs.to_vec()).expect("pairs")
     }
 
     /// Each of another subject.
@@ -342,7 +342,7 @@ mod tests {
         assert_eq!(many[0].conclusion, NoDifferenceShown);
         // Those without an interval take nothing from the others.
         let pairs = vec![(1.0, 1.0); 5];
-        let mut with_few = vec![RatioFigure::of("baseline", pairs).expect("pairs"); 20];
+        let mut with_few = vec![RatioFigure::from_pairs("baseline", pairs).expect("pairs"); 20];
         with_few.push(around(1.05, 0.02));
         settled(Metric::RATE, &mut with_few, (false, false));
         assert_eq!(with_few[20], one[0]);

@@ -12,20 +12,18 @@ use prony_base::counted;
 use prony_stats::{BLOCKS_INTERVAL_MIN, Conclusion};
 use serde::Serialize;
 
-use crate::Run;
 use crate::claims::{self};
+use crate::figure::block_number;
 use crate::figures::CellFigures;
 use crate::groups::Group;
 use crate::lists::distinct;
-use crate::log::between::{Session, Sides, Value, sessions};
+use crate::log::history::{Session, Sides, Value, sessions};
 use crate::log::{CellEntry, Entry};
-use crate::markdown;
 use crate::metrics::Metric;
-use crate::numbers;
 use crate::ratio::{OpenSide, RatioFigure, Unclaimed};
 use crate::settings::with_settings;
-use crate::view;
 use crate::words::few;
+use crate::{Run, markdown, numbers, view};
 
 /// Sentences on what differs before one says in how many more places something does.
 const CLAIMS_MAX: usize = 3;
@@ -45,7 +43,7 @@ pub struct Compared {
     pub ratio: f64,
     /// Ends of the interval, which hold together with those of the same metric; `None`: nothing is claimed.
     pub interval: Option<(f64, f64)>,
-    /// What may be said.
+    /// What may be lines.
     pub conclusion: Conclusion,
     /// How the ratio is to be read where a figure is a bound.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -160,8 +158,7 @@ fn basis(blocks: u32, cells: &[CellFigures], own: &[&CellFigures], figures: &[Co
         }
     };
     let out: BTreeSet<u32> = ratios.flat_map(|ratio| &ratio.left_out).copied().collect();
-    let numbers = out.iter().map(|block| block.saturating_add(1).to_string());
-    let numbers: Vec<String> = numbers.collect();
+    let numbers: Vec<String> = out.into_iter().map(block_number).collect();
     match numbers.is_empty() {
         true => basis,
         false => format!(
@@ -251,9 +248,9 @@ fn of_cell(cell: &CellFigures, metric: Metric, ratio: &RatioFigure) -> Compared 
 fn place(cell: &CellFigures) -> String {
     match (&cell.program, &cell.search) {
         (Some(program), _) => format!("{}, n = {}", cell.workload, numbers::count(program.count)),
-        (None, None) => Group::of(cell).place(),
+        (None, None) => Group::from_cell(cell).place(),
         (None, Some(search)) => {
-            let (place, objective) = (Group::of(cell).place(), search.objective_words());
+            let (place, objective) = (Group::from_cell(cell).place(), search.objective_words());
             format!("{place} (highest rate that keeps {objective})")
         }
     }
@@ -277,7 +274,8 @@ pub fn apart(baseline: &Entry, other: &Entry, history: &[Entry]) -> Comparison {
     let (mut degrees, mut resolutions) = (0, Vec::new());
     for (metric, value) in metrics {
         for &(base, cell) in &pairs {
-            let sides = Session::of(baseline, base, value).zip(Session::of(other, cell, value));
+            let sides = Session::from_cell(baseline, base, value)
+                .zip(Session::from_cell(other, cell, value));
             let Some((from, own)) = sides else { continue };
             let like = sessions(&all, &baseline.environment, cell, value);
             let compared = Sides::of(from, own, &like).compared(pairs.len());
@@ -430,10 +428,10 @@ impl Comparison {
     /// The answer in short sentences: which is better, by how much where, what else there may be, which requests failed, and whether both did the
     /// same work.
     pub fn sentences(&self) -> Vec<String> {
-        let mut said = self.of_figures();
-        said.extend(self.failed.iter().map(|of| format!("Requests {of}.")));
-        said.extend(self.lengths.iter().map(|of| format!("Unequal work: {of}.")));
-        said
+        let mut lines = self.of_figures();
+        lines.extend(self.failed.iter().map(|of| format!("Requests {of}.")));
+        lines.extend(self.lengths.iter().map(|of| format!("Unequal work: {of}.")));
+        lines
     }
 
     /// All of them in a line.
@@ -458,20 +456,20 @@ impl Comparison {
         // Rates first, by which the verdict is.
         claimed.sort_by(|a, b| b.sure().total_cmp(&a.sure()));
         claimed.sort_by_key(|of| !of.metric().is_rate());
-        let mut said = vec![self.verdict(&claimed)];
+        let mut lines = vec![self.verdict(&claimed)];
         let places = distinct(claimed.iter().map(|of| &of.place));
         let more = (places.len() + 1).saturating_sub(CLAIMS_MAX);
         for place in &places[..places.len() - more] {
             let own = claimed.iter().filter(|of| of.place == **place);
             let words: Vec<String> = own.map(|of| of.words()).collect();
-            said.push(format!("{place}: {}.", few(&words)));
+            lines.push(format!("{place}: {}.", few(&words)));
         }
         if more > 0 {
             let more = counted(more, "more place");
-            said.push(format!("Figures differ in {more}, too; they are below."));
+            lines.push(format!("Figures differ in {more}, too; they are below."));
         }
-        said.extend(undecided(&rest));
-        said
+        lines.extend(undecided(&rest));
+        lines
     }
 
     /// Which is better, by the rates first.

@@ -9,7 +9,7 @@ use prony_base::untrusted::steers;
 const MARKDOWN: &str = "markdown";
 
 /// Makes every template of `environment` escape what it prints: Markdown in `*.md`, nothing in `*.txt`, which is escaped where it is shown, else
-/// HTML (which SVG shares). Only what this crate marks as safe goes through as it is. `code` and `block` make Markdown's code of texts,
+/// HTML (which SVG shares). Only what this crate marks as safe goes through as it is. `code` and `listing` make Markdown's code of texts,
 /// and `paragraphs` its paragraphs.
 pub fn install(environment: &mut Environment<'_>) {
     environment.set_auto_escape_callback(|name| match name.rsplit_once('.') {
@@ -24,7 +24,7 @@ pub fn install(environment: &mut Environment<'_>) {
         let lines = lines.iter().map(|line| markdown(line) + "\n\n");
         safe(lines.collect())
     });
-    environment.add_filter("block", move |lines: Vec<String>, indent: &str| {
+    environment.add_filter("listing", move |lines: Vec<String>, indent: &str| {
         safe(markdown_block(lines.iter().map(String::as_str), indent))
     });
 }
@@ -86,7 +86,7 @@ pub fn markdown_code(text: &str) -> String {
     format!("{fence}{space}{text}{space}{fence}")
 }
 
-/// As a Markdown block of code.
+/// As lines of code in Markdown.
 pub fn markdown_block<'a>(lines: impl IntoIterator<Item = &'a str>, indent: &str) -> String {
     let lines: Vec<String> = lines.into_iter().map(clean).collect();
     let longest = lines
@@ -95,11 +95,11 @@ pub fn markdown_block<'a>(lines: impl IntoIterator<Item = &'a str>, indent: &str
         .max()
         .unwrap_or(0);
     let fence = "`".repeat((longest + 1).max(3));
-    let mut block = format!("{indent}{fence}text\n");
+    let mut text = format!("{indent}{fence}text\n");
     for line in lines {
-        let _ = writeln!(block, "{}", format!("{indent}{line}").trim_end());
+        let _ = writeln!(text, "{}", format!("{indent}{line}").trim_end());
     }
-    block + indent + &fence
+    text + indent + &fence
 }
 
 fn longest_run(text: &str) -> usize {

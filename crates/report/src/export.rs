@@ -7,12 +7,9 @@ use std::fmt::Write as _;
 use minijinja::context;
 use prony_findings::{Case, Records};
 
-use crate::Run;
-use crate::csv;
 use crate::figures::CellFigures;
 use crate::metrics::Metric;
-use crate::templates;
-use crate::view;
+use crate::{Run, csv, templates, view};
 
 /// A format.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -51,7 +48,7 @@ fn long(run: &Run, records: &Records<'_>) -> String {
                     &block,
                     metric.key,
                     metric.unit,
-                    metric.better.word(),
+                    metric.better(),
                     &value.to_string(),
                 ]));
             }
@@ -63,12 +60,7 @@ fn long(run: &Run, records: &Records<'_>) -> String {
 fn benchstat(run: &Run, records: &Records<'_>) -> String {
     let mut text = String::new();
     for metric in Metric::claimed() {
-        let _ = writeln!(
-            text,
-            "Unit {} better={}",
-            metric.bench,
-            metric.better.word()
-        );
+        let _ = writeln!(text, "Unit {} better={}", metric.bench, metric.better());
     }
     let environment = &run.environment;
     let _ = writeln!(text, "prony: {}", one_line(&environment.prony_version));

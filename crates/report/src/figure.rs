@@ -3,9 +3,10 @@
 //! Not for: which figures there are.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use prony_record::{Histogram, NEVER, Trial};
-use prony_stats::{BLOCKS_INTERVAL_MIN, Quantity, SpreadKind, Summary, median, sorted, summarise};
+use prony_stats::{BLOCKS_INTERVAL_MIN, Ratio, SpreadKind, Summary, median, sorted, summarise};
 use serde::{Deserialize, Serialize};
 
 /// A latency that never ended, as figures hold it.
@@ -27,34 +28,42 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// Median, and range or interval as the number of blocks allows.
-    pub fn of<U: Quantity>(values: &[f64]) -> Option<Figure> {
-        let summary: Summary<U> = summarise(values)?;
+    /// Median, and range or interval as the number of values allows.
+    pub fn interval(values: impl IntoIterator<Item = f64>) -> Option<Figure> {
+        let values: Vec<f64> = values.into_iter().collect();
+        let summary: Summary<Ratio> = summarise(&values)?;
+        let spread = summary.spread;
         Some(Figure {
-            median: summary.median.value(),
-            low: summary.spread.low.value(),
-            high: summary.spread.high.value(),
-            spread: summary.spread.kind,
+            median: summary.median.0,
+            low: spread.low.0,
+            high: spread.high.0,
+            spread: spread.kind,
             blocks: summary.blocks,
         })
     }
 
     /// With the range for its spread, whatever the number of blocks: only rates claim more.
-    pub fn range(values: &[f64]) -> Option<Figure> {
-        let kept = sorted(values);
+    pub fn range(values: impl IntoIterator<Item = f64>) -> Option<Figure> {
+        let values: Vec<f64> = values.into_iter().collect();
+        let values = sorted(&values);
         Some(Figure {
-            median: median(&kept)?,
-            low: *kept.first()?,
-            high: *kept.last()?,
+            median: median(&values)?,
+            low: *values.first()?,
+            high: *values.last()?,
             spread: SpreadKind::Range,
-            blocks: kept.len(),
+            blocks: values.len(),
         })
+    }
+
+    /// What all of so many blocks come to together.
+    pub fn total(value: f64, blocks: usize) -> Option<Figure> {
+        let figure = Figure::range([value])?;
+        Some(Figure { blocks, ..figure })
     }
 
     /// The [range](Figure::range) of what trials have.
     pub fn over(trials: &[&Trial], of: impl Fn(&Trial) -> Option<f64>) -> Option<Figure> {
-        let values: Vec<f64> = trials.iter().filter_map(|trial| of(trial)).collect();
-        Figure::range(&values)
+        Figure::range(trials.iter().filter_map(|trial| of(trial)))
     }
 
     /// Whether low and high are a confidence interval.
@@ -96,6 +105,20 @@ pub fn by_block<'a>(
     trials.filter_map(value).collect()
 }
 
+/// The same with an interval where all ended and there are enough.
+pub fn latency_interval(values: &[f64]) -> Option<Figure> {
+    let values = values.iter().copied();
+    match values.clone().all(|ns| ns < INFINITE) {
+        true => Figure::interval(values),
+        false => latencies(values),
+    }
+}
+
+/// Values without their blocks.
+pub fn values(by_block: Vec<(u32, f64)>) -> impl Iterator<Item = f64> {
+    by_block.into_iter().map(|(_, value)| value)
+}
+
 /// Histograms of several blocks as one.
 pub fn merged<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Histogram {
     let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
@@ -106,6 +129,34 @@ pub fn merged<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Histogram 
     Histogram {
         counts: counts.into_iter().collect(),
         ..Histogram::default()
+    }
+}
+
+/// The head of a column of [`block_number`]s.
+pub const BLOCK: &str = "block";
+
+/// What stands below a column of counts.
+pub const OF_ALL: &str = "of all blocks";
+/// The same in short.
+pub const ALL: &str = "all blocks";
+
+/// A block as a reader counts them: from 1.
+pub fn block_number(block: u32) -> String {
+    block.saturating_add(1).to_string()
+}
+
+/// `3 of 5 blocks`.
+pub fn in_blocks(part: impl Display, all: impl Display) -> String {
+    format!("{part} of {all} blocks")
+}
+
+/// `block 2 of 6`, counted from 1; empty where something was in all blocks.
+pub fn seen_in(seen: &[u32], all: usize) -> String {
+    let numbers: Vec<String> = seen.iter().map(|at| block_number(*at)).collect();
+    let word = if seen.len() == 1 { "block" } else { "blocks" };
+    match seen.len() >= all {
+        true => String::new(),
+        false => format!("{word} {} of {all}", numbers.join(", ")),
     }
 }
 
@@ -121,13 +172,11 @@ pub fn by_name(
 }
 
 /// A latency over the blocks. One that never ended makes the middle of two infinite, too.
-pub fn latencies(values: &[f64]) -> Option<Figure> {
-    let ended: Vec<f64> = values.iter().copied().filter(|ns| *ns < INFINITE).collect();
-    let figure = Figure::range(&ended);
-    if ended.len() == values.len() {
-        return figure;
+pub fn latencies(values: impl IntoIterator<Item = f64>) -> Option<Figure> {
+    let mut all: Vec<f64> = values.into_iter().collect();
+    if all.iter().all(|ns| *ns < INFINITE) {
+        return Figure::range(all);
     }
-    let mut all = values.to_vec();
     all.sort_by(f64::total_cmp);
     let (below, above) = (all[(all.len() - 1) / 2], all[all.len() / 2]);
     Some(Figure {
@@ -149,13 +198,13 @@ mod tests {
 
     #[test]
     fn a_latency_that_never_ended_is_no_part_of_a_mean() {
-        let figure = latencies(&[1e6, INFINITE]).expect("a figure");
+        let figure = latencies([1e6, INFINITE]).expect("a figure");
         assert_eq!(
             (figure.low, figure.median, figure.high),
             (1e6, INFINITE, INFINITE)
         );
         assert_eq!(crate::numbers::time(figure.median), "∞");
-        let figure = latencies(&[1e6, 3e6, INFINITE]).expect("a figure");
+        let figure = latencies([1e6, 3e6, INFINITE]).expect("a figure");
         assert_eq!((figure.median, figure.high), (3e6, INFINITE));
         let json = serde_json::to_value(figure).expect("JSON");
         assert_eq!(json["high"].as_f64(), Some(INFINITE));

@@ -6,13 +6,14 @@
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-use prony_findings::{Code, Verdict};
+use prony_findings::{Case, Code, Finding, Records, Verdict};
 use prony_record::{Phase, Plan};
 use serde::{Deserialize as _, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::clients::figures::ClientFigures;
 pub use crate::figure::Figure;
+use crate::figure::{block_number, seen_in};
 use crate::open::OpenFigures;
 use crate::programs::figures::ProgramFigures;
 use crate::ratio::RatioFigure;
@@ -156,7 +157,19 @@ pub struct CrossCheck {
     pub ratio: f64,
 }
 
+impl CrossCheck {
+    /// Its block as a reader counts them.
+    pub fn block_number(&self) -> String {
+        block_number(self.block)
+    }
+}
+
 impl CellFigures {
+    /// Its records, which are those of the plan's cell in the same place.
+    pub fn case<'r>(&self, records: &'r Records<'_>) -> Case<'r> {
+        records.case(&records.plan.cells[self.place])
+    }
+
     /// What stands at a path in it: `latency_ns.p99`.
     pub fn at(&self, path: &str) -> Option<&Value> {
         let write = || serde_json::to_value(self).expect("figures that can be written");
@@ -170,7 +183,7 @@ impl CellFigures {
     /// The figure at a path. A single number is one without a spread.
     pub fn figure(&self, path: &str) -> Option<Figure> {
         let at = self.at(path)?;
-        let single = || Figure::range(&[at.as_f64()?]);
+        let single = || Figure::range([at.as_f64()?]);
         Figure::deserialize(at).ok().or_else(single)
     }
 
@@ -231,6 +244,11 @@ impl CellFigures {
     pub fn is_combined(&self) -> bool {
         self.is_server() && self.row().is_none() && self.search.is_none()
     }
+}
+
+/// Where in a cell something was found; empty: in all its trials.
+pub fn places_of(finding: &Finding, trials: usize) -> String {
+    seen_in(&finding.blocks, trials)
 }
 
 /// Cells with their labels.

@@ -19,7 +19,7 @@ pub struct Group {
 
 impl Group {
     /// That of a cell.
-    pub fn of(cell: &CellFigures) -> Group {
+    pub fn from_cell(cell: &CellFigures) -> Group {
         Group {
             workload: cell.workload.clone(),
             connections: cell.connections,
@@ -30,7 +30,7 @@ impl Group {
 
     /// Whether `cell` is one of a server in all combinations, of this workload and size.
     pub fn has(&self, cell: &CellFigures) -> bool {
-        cell.is_combined() && *self == Group::of(cell)
+        cell.is_combined() && *self == Group::from_cell(cell)
     }
 
     /// Its cells.
@@ -58,5 +58,10 @@ impl Group {
 
 /// The groups of servers' cells, in the order of the cells.
 pub fn groups(cells: &[CellFigures]) -> Vec<Group> {
-    distinct(cells.iter().filter(|c| c.is_combined()).map(Group::of))
+    distinct(
+        cells
+            .iter()
+            .filter(|c| c.is_combined())
+            .map(Group::from_cell),
+    )
 }

@@ -19,7 +19,7 @@ pub struct Kinds {
 
 impl Kinds {
     /// The kinds of a plan.
-    pub fn of(plan: &Plan) -> Kinds {
+    pub fn from_plan(plan: &Plan) -> Kinds {
         let programs = programs::any(plan);
         let any = |of: fn(Work<'_>) -> bool| plan.workloads.iter().any(|w| of(w.work()));
         let clients = any(|work| matches!(work, Work::Client(_)));

@@ -10,7 +10,7 @@ use prony_stats::quantile;
 
 use crate::Run;
 use crate::clients::figures::cpu;
-use crate::figure::{Figure, by_block};
+use crate::figure::{Figure, by_block, values};
 use crate::figures::{CellFigures, Measured};
 use crate::numbers::{BYTES, FigureUnit, MICROS, RATE, TIME};
 use crate::ratio::RatioFigure;
@@ -28,26 +28,7 @@ pub const QUANTILES: [(&str, f64); 5] = [
 /// What a cell has in a place of its own, and not among what is [measured](Measured).
 const OWN: [&str; 3] = ["rate_per_s", "latency_ns", "latency_max_ns"];
 
-/// Which way is better.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Better {
-    /// More of it.
-    Higher,
-    /// Less of it.
-    Lower,
-}
-
-impl Better {
-    /// As exports have it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Better::Higher => "higher",
-            Better::Lower => "lower",
-        }
-    }
-}
-
-/// Where the value of a block comes from.
+/// Where the value of a trial comes from.
 #[derive(Clone, Copy)]
 enum MetricSource {
     /// What is done a second ([`Case::rates`]).
@@ -60,7 +41,7 @@ enum MetricSource {
     Server(fn(&Trial) -> Option<f64>),
     /// Any trial.
     Any(fn(&Trial) -> Option<f64>),
-    /// There is one of all blocks together.
+    /// There is one of all trials together.
     All,
 }
 
@@ -77,8 +58,8 @@ pub struct Metric {
     pub unit: &'static str,
     /// Its unit with its name in it, as benchstat wants it; empty: it is not compared with a baseline and not exported trial by trial.
     pub bench: &'static str,
-    /// Which way is better.
-    pub better: Better,
+    /// Whether less of it is better.
+    pub falls: bool,
     /// What a comparison calls it.
     pub compared: &'static str,
     /// How it is shown by itself, with its unit where no name says it.
@@ -98,11 +79,11 @@ const fn latency(
 ) -> Metric {
     Metric {
         key,
-        shown: Shown::of(title, path, TIME).marked(&[Code::P003]),
+        shown: Shown::new(title, path, TIME).marked(&[Code::P003]),
         column,
         unit: "ns",
         bench: "",
-        better: Better::Lower,
+        falls: true,
         compared: title,
         alone: TIME,
         bound_below: Some(false),
@@ -118,7 +99,7 @@ const fn start(
     source: MetricSource,
 ) -> Metric {
     Metric {
-        shown: Shown::of(title, path, TIME),
+        shown: Shown::new(title, path, TIME),
         bound_below: None,
         ..latency(key, title, path, path, source)
     }
@@ -134,13 +115,13 @@ impl Metric {
     /// Requests, or what a program counts, a second. `summary.csv` has its ends beside it.
     pub const RATE: Metric = Metric {
         key: "rate",
-        shown: Shown::of("requests/s", "rate_per_s", RATE)
+        shown: Shown::new("requests/s", "rate_per_s", RATE)
             .with_ends()
             .marked(ON_RATE),
         column: "",
         unit: "requests/s",
         bench: "req/s",
-        better: Better::Higher,
+        falls: false,
         compared: "requests/s",
         alone: RATE,
         bound_below: Some(true),
@@ -149,7 +130,7 @@ impl Metric {
     /// Bytes of answers received a second, heads included.
     pub const RECEIVED: Metric = Metric {
         key: "received",
-        shown: Shown::of(
+        shown: Shown::new(
             "received",
             "received_bytes_per_s",
             FigureUnit::BytesPerSecond,
@@ -194,7 +175,7 @@ impl Metric {
     };
     /// The latency that one request in a thousand exceeds.
     pub const P99_9: Metric = Metric {
-        shown: Shown::of("p99.9", "latency_ns.p99_9", TIME)
+        shown: Shown::new("p99.9", "latency_ns.p99_9", TIME)
             .marked(&[Code::P003])
             .supported("p99_9_supported")
             .detail(),
@@ -213,9 +194,9 @@ impl Metric {
         let source = MetricSource::Latencies(|latency| latency.mean);
         latency("mean", "mean", "latency_mean_ns", "mean_ns", source).detail()
     };
-    /// Standard deviation of the latencies of a block, as wrk prints it.
+    /// Standard deviation of the latencies of a trial, as wrk prints it.
     pub const DEVIATION: Metric = Metric {
-        shown: Shown::of("standard deviation", "latency_stdev_ns", TIME)
+        shown: Shown::new("standard deviation", "latency_stdev_ns", TIME)
             .marked(&[Code::P003])
             .below("of requests")
             .detail(),
@@ -231,13 +212,13 @@ impl Metric {
     /// CPU time of the subject a request.
     pub const CPU: Metric = Metric {
         key: "cpu_subject",
-        shown: Shown::of("CPU subject", "cpu_subject_ns", MICROS)
+        shown: Shown::new("CPU subject", "cpu_subject_ns", MICROS)
             .below("µs/req")
             .marked(ON_CPU),
         column: "cpu_subject_ns_per_request",
         unit: "ns/request",
         bench: "cpu-ns/req",
-        better: Better::Lower,
+        falls: true,
         compared: "CPU a request",
         alone: TIME,
         // It is what was used, whoever was the limit.
@@ -246,7 +227,7 @@ impl Metric {
     };
     const CPU_GENERATOR: Metric = Metric {
         key: "cpu_generator",
-        shown: Shown::of("CPU generator", "cpu_generator_ns", MICROS)
+        shown: Shown::new("CPU generator", "cpu_generator_ns", MICROS)
             .below("µs/req")
             .detail(),
         column: "cpu_generator_ns_per_request",
@@ -260,7 +241,7 @@ impl Metric {
     /// Peak resident memory of the subject's largest process, in the window or a program's whole run.
     pub const MEMORY: Metric = Metric {
         key: "memory_peak",
-        shown: Shown::of("memory peak", "memory_peak_bytes", BYTES).detail(),
+        shown: Shown::new("memory peak", "memory_peak_bytes", BYTES).detail(),
         column: "memory_peak_bytes",
         unit: "B",
         bench: "peak-B",
@@ -330,19 +311,17 @@ impl Metric {
     /// Those that the cell has in [`Measured`], each with its figure. CPU time of a client is an answer's, by the kernel's account of it.
     pub fn measured(run: &Run, case: &Case<'_>) -> Measured {
         let figure = |metric: Metric| {
-            let values = match metric.key == Metric::CPU.key && case.is_client() {
+            let by_block = match metric.key == Metric::CPU.key && case.is_client() {
                 true => by_block(case.complete(), |trial| cpu(trial.program.as_ref()?)),
                 false => metric.by_block(run, case),
             };
-            let values = values.into_iter();
-            let values: Vec<f64> = values.map(|(_, value)| value).collect();
-            (metric.shown.path, Figure::range(&values))
+            (metric.shown.path, Figure::range(values(by_block)))
         };
         let all = Metric::ALL.into_iter();
         Measured(all.filter(|of| of.is_measured()).map(figure).collect())
     }
 
-    /// Its value in each measured block of a cell, in [`Metric::unit`]; none where there is only one of all blocks. The latencies of the
+    /// Its values in a cell, in [`Metric::unit`]; none where there is only one of all trials. The latencies of the
     /// closed loop before a search are no figures of its cell.
     pub fn by_block(self, run: &Run, case: &Case<'_>) -> Vec<(u32, f64)> {
         let is_search = case.is_search();
@@ -363,7 +342,12 @@ impl Metric {
         }
     }
 
-    /// Its value of all blocks together.
+    /// Which way is better, as exports have it.
+    pub fn better(self) -> &'static str {
+        if self.falls { "lower" } else { "higher" }
+    }
+
+    /// Its value over all trials.
     pub fn value(self, cell: &CellFigures) -> Option<f64> {
         cell.number(self.shown.path)
     }
@@ -371,9 +355,9 @@ impl Metric {
     /// By how much a ratio to the baseline between these ends is worse, as a part: 0.05 is 5 % worse, a negative one is
     /// better. Both ends, the nearer to better first.
     pub fn worse(self, low: f64, high: f64) -> (f64, f64) {
-        match self.better {
-            Better::Higher => (1.0 - high, 1.0 - low),
-            Better::Lower => (low - 1.0, high - 1.0),
+        match self.falls {
+            true => (low - 1.0, high - 1.0),
+            false => (1.0 - high, 1.0 - low),
         }
     }
 
@@ -443,7 +427,7 @@ mod tests {
         assert_eq!(Metric::P99.worse(0.5, 0.75), (-0.5, -0.25));
         let benches: BTreeSet<&str> = Metric::claimed().map(|metric| metric.bench).collect();
         assert_eq!(benches.len(), Metric::claimed().count());
-        // Only what has a value in each block can be claimed, and only that has a direction.
+        // Only what has a value in each trial can be claimed, and only that has a direction.
         for metric in Metric::claimed() {
             assert!(
                 !metric.unit.is_empty() && !metric.bench.is_empty(),

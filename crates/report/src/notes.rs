@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use prony_findings::{Code, Evidence, Finding, Severity, Unit, Value};
 use serde::Serialize;
 
-use crate::figures::CellFigures;
+use crate::figures::{CellFigures, places_of};
 use crate::lists::push_new;
 use crate::numbers::{FigureUnit, NOTHING, three};
 use crate::table::{Entry, Shown};
@@ -43,7 +43,7 @@ pub struct Note {
 /// Cells in which the same was seen.
 #[derive(Clone, Debug, Serialize)]
 pub struct Seen {
-    /// The cells, each with its blocks where not all had it.
+    /// The cells, each with where in it, unless everywhere.
     pub cells: Vec<SeenCell>,
     /// What was seen: `what: value`, in the finding's order.
     pub evidence: Vec<String>,
@@ -56,19 +56,19 @@ pub struct Seen {
 pub struct SeenCell {
     /// The cell's `id`.
     pub cell: String,
-    /// `block 2 of 6`, counted from 1; empty where all blocks had it.
-    pub blocks: String,
+    /// Where in it; empty: everywhere.
+    pub place: String,
 }
 
 impl Notes {
-    /// The notes of `findings`, numbered in their order. `blocks_of` tells how many blocks
+    /// The notes of `findings`, numbered in their order. `trials_of` tells how many trials
     /// a cell has.
-    pub fn new(findings: &[Finding], blocks_of: impl Fn(&str) -> usize) -> Notes {
+    pub fn new(findings: &[Finding], trials_of: impl Fn(&str) -> usize) -> Notes {
         let mut notes = Notes::default();
         for finding in findings {
             let at = notes.place(finding);
             let number = notes.notes[at].number;
-            notes.notes[at].add(finding, blocks_of(&finding.cell));
+            notes.notes[at].add(finding, trials_of(&finding.cell));
             let marks = notes
                 .marks
                 .entry((finding.cell.clone(), finding.code))
@@ -148,11 +148,11 @@ impl Notes {
 }
 
 impl Note {
-    fn add(&mut self, finding: &Finding, blocks: usize) {
+    fn add(&mut self, finding: &Finding, trials: usize) {
         self.is_of_run &= finding.cell.is_empty();
         let cell = SeenCell {
             cell: finding.cell.clone(),
-            blocks: block_words(&finding.blocks, blocks),
+            place: places_of(finding, trials),
         };
         let (evidence, lines) = words(&finding.evidence);
         let same = |seen: &&mut Seen| seen.evidence == evidence && seen.lines == lines;
@@ -165,18 +165,6 @@ impl Note {
             }),
         }
     }
-}
-
-fn block_words(seen: &[u32], blocks: usize) -> String {
-    if seen.len() >= blocks {
-        return String::new();
-    }
-    let numbers: Vec<String> = seen
-        .iter()
-        .map(|block| block.saturating_add(1).to_string())
-        .collect();
-    let word = if seen.len() == 1 { "block" } else { "blocks" };
-    format!("{word} {} of {blocks}", numbers.join(", "))
 }
 
 fn words(evidence: &[Evidence]) -> (Vec<String>, Vec<String>) {

@@ -81,11 +81,6 @@ pub fn rate(per_second: f64) -> String {
     scaled(COUNTS, per_second)
 }
 
-/// Two ends of a rate: `85.1–88.9 k`.
-pub fn rates(low: f64, high: f64) -> String {
-    scaled_ends(COUNTS, low, high)
-}
-
 /// A time with its unit: `4.59 ms`.
 ///
 /// One that never ended ([`NEVER`]) is `∞`.
@@ -94,11 +89,6 @@ pub fn time(ns: f64) -> String {
         true => "∞".to_owned(),
         false => scaled(TIMES, ns),
     }
-}
-
-/// Two ends of a time: `4.51–4.66 ms`.
-pub fn times(low: f64, high: f64) -> String {
-    scaled_ends(TIMES, low, high)
 }
 
 /// A size with its unit: `45.2 MiB`.
@@ -325,7 +315,7 @@ mod tests {
             ["+28", "+4.2", "0.0", "0.0", "0.0", "−0.5", "−91", "−9.5"]
         );
         assert_eq!(change(f64::NAN), NOTHING);
-        let mut of = RatioFigure::of("a", vec![(3.0, 1.0), (3.2, 1.0)]).expect("pairs");
+        let mut of = RatioFigure::from_pairs("a", vec![(3.0, 1.0), (3.2, 1.0)]).expect("pairs");
         assert_eq!(change_of(&of), "3.10 × (3.00–3.20)");
         of.bound = Some(OpenSide::AtLeast);
         (of.ratio, of.low, of.high) = (1.282, 1.042, 1.579);
@@ -338,7 +328,7 @@ mod tests {
         assert_eq!(rate(999.6), "1.00 k");
         assert_eq!(rate(999_600.0), "1.00 M");
         assert_eq!(rate(950.0), "950");
-        assert_eq!(rates(9_980.0, 10_120.0), "9.98–10.1 k");
+        assert_eq!(RATE.ends(9_980.0, 10_120.0), "9.98–10.1 k");
         assert_eq!(time(28_000.0), "28.0 µs");
         assert_eq!(time(999_960.0), "1.00 ms");
         assert_eq!(time(1.07e9), "1.07 s");
@@ -359,7 +349,7 @@ mod tests {
             rate(f64::NAN),
             time(f64::INFINITY),
             percent(f64::NAN),
-            rates(0.0, f64::NAN),
+            RATE.ends(0.0, f64::NAN),
         ] {
             assert_eq!(text, NOTHING);
         }

@@ -9,14 +9,14 @@ use crate::figure::Figure;
 use crate::lists::distinct;
 use crate::words::paragraph;
 
-/// What became of the schedules of a cell's blocks.
+/// What became of the schedules of a cell's trials.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OpenFigures {
     /// Requests a second that the schedule wanted to start in the window; users, where they do steps.
     pub drawn_per_s: Option<Figure>,
-    /// Most that waited for an idle connection at the same time, in all blocks.
+    /// Most that waited for an idle connection at the same time, in all trials.
     pub waiting_max: u64,
-    /// Requests of all blocks that were never sent for want of a connection.
+    /// Requests of all trials that were never sent for want of a connection.
     pub never_sent: u64,
     /// Blocks in which the subject did not keep up.
     pub blocks_overloaded: usize,
@@ -65,10 +65,10 @@ pub fn loops(plan: &Plan) -> String {
     if names.is_empty() {
         names.push("closed");
     }
-    let said = names
+    let lines = names
         .into_iter()
         .map(|name| paragraph(&format!("loop, {name}")));
-    said.collect::<Vec<_>>().join(". ")
+    lines.collect::<Vec<_>>().join(". ")
 }
 
 /// What latency counts from in an open loop, where there is one.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use prony_findings::Verdict;
 use serde::Serialize;
 
-use crate::figure::{Figure, spread_word};
+use crate::figure::{Figure, in_blocks, spread_word};
 use crate::figures::CellFigures;
 use crate::numbers::{self, NOTHING};
 use crate::plots::Picture;
@@ -115,18 +115,18 @@ pub fn median(figure: Option<Figure>) -> Option<f64> {
     figure.map(|f| f.median)
 }
 
-/// What was the limit, with how busy both sides were below it: `name` in `limits`, which has blocks by limit, and is that of
+/// What was the limit, with how busy both sides were below it: `name` in `limits`, which says how often each was one, and is that of
 /// the most of them; empty: not known.
 pub fn limit_entry(
     name: &str,
     (most, limits): (&str, &BTreeMap<&'static str, u32>),
     busy: [Option<Figure>; 2],
 ) -> Entry {
-    let blocks = limits.values().fold(0_u32, |sum, n| sum.saturating_add(*n));
+    let all = limits.values().fold(0_u32, |sum, n| sum.saturating_add(*n));
     let most = limits.get(most).copied().unwrap_or(0);
     let text = match name {
         "" => "not known".to_owned(),
-        name if most < blocks => format!("{name} in {most} of {blocks} blocks"),
+        name if most < all => format!("{name} in {}", in_blocks(most, all)),
         name => name.to_owned(),
     };
     let share = |of| median(of).map_or_else(|| NOTHING.to_owned(), numbers::percent);

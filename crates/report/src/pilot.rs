@@ -13,11 +13,10 @@ use prony_stats::{
     window_variance,
 };
 
-use crate::Run;
 use crate::cells::baseline;
 use crate::claims::{Resolution, resolutions};
 use crate::ratio::turns;
-use crate::view;
+use crate::{Run, view};
 
 /// What a pilot tells.
 #[derive(Clone, Debug, PartialEq)]

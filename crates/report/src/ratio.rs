@@ -114,7 +114,7 @@ impl From<Unclaimed> for &'static str {
 
 impl RatioFigure {
     /// The ratio of pairs `(value, baseline)`, with an interval of its own until it is [settled](crate::claims::settle).
-    pub fn of(reference_cell: &str, pairs: Vec<(f64, f64)>) -> Option<RatioFigure> {
+    pub fn from_pairs(reference_cell: &str, pairs: Vec<(f64, f64)>) -> Option<RatioFigure> {
         let compared = compare(&pairs)?;
         let mut figure = RatioFigure {
             reference_cell: reference_cell.to_owned(),
@@ -241,7 +241,7 @@ pub fn paired(
     }
     let kept = pairs.into_iter().filter(|(block, _)| !out.contains(block));
     let (blocks, pairs): (Vec<u32>, Vec<(f64, f64)>) = kept.unzip();
-    let figure = RatioFigure::of(&baseline.cell.id, pairs)?;
+    let figure = RatioFigure::from_pairs(&baseline.cell.id, pairs)?;
     let mut figure = figure.by_runs(case.records.plan, &blocks)?;
     (figure.left_out, figure.is_disturbed) = (out.into_iter().collect(), is_disturbed);
     Some(figure)

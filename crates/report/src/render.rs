@@ -47,7 +47,7 @@ fn answer_text(view: &View) -> String {
     if !view.question.is_empty() {
         text.push_str(&format!("{}\n", Untrusted(&view.question)));
     }
-    text.push_str(&answer::text::of(&view.answer));
+    text.push_str(&answer::text::text(&view.answer));
     text
 }
 
@@ -72,7 +72,7 @@ fn alone(run: &Run, plot: Plot) -> Option<Picture> {
                 let heading = "rate a second";
                 of.by = By { heading, ..BY_RATE };
             }
-            chart::picture(&Ranking::of(&of)?)
+            chart::picture(&Ranking::from_question(&of)?)
         }
         Plot::Latency => search::curve(&of.subjects).unwrap_or_else(|| latency(&of.subjects)),
         Plot::Cpu => cpu(&of.subjects),

@@ -15,13 +15,10 @@ use prony_record::{Environment, Fact};
 use prony_stats::Conclusion;
 use serde::Serialize;
 
-use crate::Run;
 use crate::markdown::filled;
 use crate::metrics::Metric;
-use crate::numbers;
 use crate::ratio::{OpenSide, RatioFigure};
-use crate::sections;
-use crate::view;
+use crate::{Run, numbers, sections, view};
 
 /// What became of a claim.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
@@ -256,11 +253,11 @@ impl Reproduction {
 mod tests {
     use super::*;
 
-    /// Six blocks whose logarithms lie `apart` around that of `ratio`.
+    /// Six pairs whose logarithms lie `apart` around that of `ratio`.
     fn around(ratio: f64, apart: f64) -> RatioFigure {
         let steps = [-2.5, -1.5, -0.5, 0.5, 1.5, 2.5];
         let pairs = steps.map(|step: f64| (ratio * libm::exp(step * apart), 1.0));
-        RatioFigure::of("baseline", pairs.to_vec()).expect("pairs")
+        RatioFigure::from_pairs("baseline", pairs.to_vec()).expect("pairs")
     }
 
     #[test]
@@ -289,8 +286,8 @@ mod tests {
         }
         let was = around(1.5, 0.01);
         assert_eq!(came_to(&was, None), CameTo::NotTold);
-        // Five blocks have no interval.
-        let few = RatioFigure::of("baseline", vec![(1.5, 1.0); 5]).expect("pairs");
+        // Five pairs have no interval.
+        let few = RatioFigure::from_pairs("baseline", vec![(1.5, 1.0); 5]).expect("pairs");
         assert_eq!(came_to(&was, Some(&few)), CameTo::NotTold);
         let mut bound = around(1.2, 0.01);
         bound.bound = Some(OpenSide::AtLeast);

@@ -9,11 +9,11 @@
 use prony_base::typed::requirement::{LoadRequirement, RequiredFigure, Requirement};
 use prony_findings::{Case, Records, measure};
 use prony_record::{LoadReport, PlannedWorkload, RequirementOutcome, Trial};
-use prony_stats::{BLOCKS_INTERVAL_MIN, Ratio, quantile, summarise};
+use prony_stats::{BLOCKS_INTERVAL_MIN, quantile};
 use serde::Serialize;
 
 use crate::Run;
-use crate::figure::INFINITE;
+use crate::figure::{INFINITE, latency_interval};
 use crate::metrics::stored;
 
 /// Outcomes that the answer lists one by one.
@@ -168,21 +168,15 @@ fn percentile(run: &Run, trial: &Trial, load: &LoadReport, percent: f64) -> Opti
 fn judged(requirement: &Requirement, values: &[f64]) -> RequirementOutcome {
     let figure = requirement.figure;
     let is_finite = values.iter().all(|value| *value < INFINITE);
-    let summary = summarise::<Ratio>(values);
-    let value = match &summary {
+    let over = latency_interval(values);
+    let value = match over.map(|of| of.median) {
         None => f64::NAN,
-        Some(_) if !is_finite => {
-            crate::figure::latencies(values).map_or(f64::NAN, |of| match of.median < INFINITE {
-                true => of.median,
-                false => f64::INFINITY,
-            })
-        }
-        Some(summary) => summary.median.0,
+        Some(INFINITE) => f64::INFINITY,
+        Some(median) => median,
     };
     let held = requirement.comparator.holds(value, requirement.bound);
-    let interval = summary.filter(|_| is_finite && figure != RequiredFigure::Max);
-    let interval = interval.filter(|of| of.spread.kind == prony_stats::SpreadKind::Interval);
-    let ends = interval.map(|of| (of.spread.low.0, of.spread.high.0));
+    let interval = over.filter(|of| of.is_interval() && figure != RequiredFigure::Max);
+    let ends = interval.map(|of| (of.low, of.high));
     let is_on_side = |end: f64| requirement.comparator.holds(end, requirement.bound) == held;
     let sure = ends.map(|(low, high)| is_on_side(low) && is_on_side(high));
     let blocks = values.len();

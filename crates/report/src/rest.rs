@@ -1,14 +1,13 @@
 //! What is told of the time before the load, where a workload has a rest: how long a server took to be ready, for its first
 //! request, and for one after nothing had been asked for a while.
 
-use crate::Run;
 use crate::figures::CellFigures;
 use crate::grid::Grid;
 use crate::metrics::Metric;
 use crate::notes::Notes;
-use crate::numbers;
 use crate::part::{Captioned, captioned, column};
 use crate::table::Entry;
+use crate::{Run, numbers};
 
 /// The table of these cells; `None`: their workload has no rest.
 pub fn table(run: &Run, notes: &Notes, cells: &[&CellFigures]) -> Option<Captioned> {

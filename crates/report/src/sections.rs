@@ -1,29 +1,23 @@
 //! The parts of the document around its tables: machine, method, what was not run, how to
 //! repeat it, limits.
 
-use minijinja::{Value, context};
+use minijinja::context;
+use minijinja::value::{Serde, Value};
 use prony_base::counted;
 use prony_record::{
     Cell, Environment, Fact, NotRun, Plan, PlannedSubject, Repository, Source, Trial,
 };
 use prony_stats::{median, sorted};
 
-use crate::Run;
-use crate::claims;
-use crate::clients;
+use crate::figure::BLOCK;
 use crate::figures::{CellFigures, CrossCheck};
 use crate::kinds::Kinds;
 use crate::lists::{distinct, push_under};
-use crate::numbers;
-use crate::open;
 use crate::part::{Part, column, plain};
-use crate::programs;
-use crate::rows;
-use crate::search;
 use crate::settings::THREADS;
 use crate::table::{Column, Table};
-use crate::templates;
 use crate::words::{digits, paragraph, paragraphs};
+use crate::{Run, claims, clients, numbers, open, programs, rows, search, templates};
 
 /// What cores are for, and which these are.
 fn by_role<'a>(plan: &'a Plan, kinds: &Kinds) -> Vec<(&'static str, &'a [u32])> {
@@ -104,7 +98,7 @@ pub fn tools(e: &Environment) -> impl Iterator<Item = Fact> {
 /// The machine and the software, what is not known left out.
 pub fn environment(run: &Run) -> Vec<Fact> {
     let (e, plan) = (&run.environment, &run.plan);
-    let kinds = Kinds::of(plan);
+    let kinds = Kinds::from_plan(plan);
     let roles = by_role(plan, &kinds).into_iter();
     let roles = roles.map(|(role, list)| fact(role, cores(list)));
     let mut facts: Vec<Fact> = machine(e).into_iter().chain(roles).collect();
@@ -186,7 +180,7 @@ fn cap(plan: &Plan) -> String {
 
 /// How it was measured, in some paragraphs, and how the plan came about.
 pub fn method(run: &Run) -> Vec<String> {
-    let kinds = Kinds::of(&run.plan);
+    let kinds = Kinds::from_plan(&run.plan);
     let mut lines = templates::paragraphs("method.txt", method_values(run, &kinds));
     if kinds.programs {
         lines.extend(programs::words::method(run));
@@ -220,6 +214,7 @@ fn method_values(run: &Run, kinds: &Kinds) -> Value {
         }
     });
     context! {
+        plan => Value::from(Serde(plan)),
         servers => kinds.servers,
         programs => kinds.programs,
         trials => loaded.clone().count(),
@@ -230,14 +225,10 @@ fn method_values(run: &Run, kinds: &Kinds) -> Value {
         loops => open::loops(plan),
         warm_up => numbers::duration(plan.warmup_ns),
         duration => numbers::duration(plan.duration_ns),
-        workloads => plan.workloads.len(),
         bodies => bodies.count(),
-        blocks => plan.blocks,
-        seed => plan.seed,
         is_joined => !plan.joined.is_empty(),
         origin => open::origin(plan),
         has_rows => plan.workloads.iter().any(|w| !w.rows.is_empty()),
-        reference => &plan.reference,
     }
 }
 
@@ -256,7 +247,7 @@ fn by_themselves(run: &Run) -> Vec<&str> {
 /// What the experiment names and this run does not show, trials still to do included.
 pub fn not_run(run: &Run, cells: &[CellFigures]) -> Vec<NotRun> {
     let mut rows = run.plan.not_run.clone();
-    // A cell that failed is not tried again in later blocks: its row says so.
+    // A cell that failed is not tried again later: its row says so.
     let unfailed = cells.iter().filter(|cell| cell.trials.failed.is_empty());
     let left = unfailed.map(|cell| {
         let planned = cell.trials.planned as usize;
@@ -270,7 +261,7 @@ pub fn not_run(run: &Run, cells: &[CellFigures]) -> Vec<NotRun> {
             remedy: "prony run … --resume with this run's directory".to_owned(),
         });
     }
-    let kinds = Kinds::of(&run.plan);
+    let kinds = Kinds::from_plan(&run.plan);
     match kinds.programs || kinds.clients {
         true => programs::words::merged(rows, &run.plan),
         false => rows,
@@ -321,15 +312,15 @@ fn cross_check(checks: &[CrossCheck]) -> Option<Part> {
     let number = |title: &str| column(title, "", true);
     let columns = [
         words("cell"),
-        number("block"),
+        number(BLOCK),
         number("prony, requests/s"),
         number("wrk, requests/s"),
         number("prony / wrk"),
     ];
     let row = |of: &CrossCheck| {
-        let block = of.block.saturating_add(1).to_string();
         let [prony, wrk] = [of.prony_per_s, of.wrk_per_s].map(numbers::rate);
-        [of.cell.clone(), block, prony, wrk, numbers::ratio(of.ratio)]
+        let (cell, ratio) = (of.cell.clone(), numbers::ratio(of.ratio));
+        [cell, of.block_number(), prony, wrk, ratio]
     };
     let table = Table::of_words(columns, checks.iter().map(row));
     let part = section("Cross-check with wrk", table)?;
@@ -388,7 +379,7 @@ fn subjects(plan: &Plan) -> Option<Part> {
 
 /// How many threads it was told to use.
 fn threads(plan: &Plan, role: &str, of: &PlannedSubject) -> String {
-    let kinds = Kinds::of(plan);
+    let kinds = Kinds::from_plan(plan);
     let by_setting = kinds.only_programs() && plan.settings.iter().any(|s| s.name == THREADS);
     let is_client = kinds.clients && !of.client.is_empty();
     let threads = match of.program_threads {
@@ -501,7 +492,7 @@ fn quoted(word: &str) -> String {
 
 /// What this document cannot tell.
 pub fn limits(run: &Run, cells: &[CellFigures]) -> Vec<String> {
-    let kinds = Kinds::of(&run.plan);
+    let kinds = Kinds::from_plan(&run.plan);
     let (rates, others) = claims::counts(cells);
     let values = context! {
         servers => kinds.servers,
@@ -509,18 +500,18 @@ pub fn limits(run: &Run, cells: &[CellFigures]) -> Vec<String> {
         rates, others,
         is_joined => !run.plan.joined.is_empty(),
     };
-    let mut said = templates::paragraphs("limits.txt", values);
+    let mut lines = templates::paragraphs("limits.txt", values);
     if kinds.programs {
-        said.extend(paragraphs("programs: limits"));
+        lines.extend(paragraphs("programs: limits"));
     }
     if kinds.clients {
-        said.extend(paragraphs("clients: limits"));
+        lines.extend(paragraphs("clients: limits"));
     }
     if kinds.servers {
-        said.extend(search::any(&run.plan).then(|| paragraph("search: limits")));
-        said.extend(rows::lines::limits_of_document(run));
+        lines.extend(search::any(&run.plan).then(|| paragraph("search: limits")));
+        lines.extend(rows::lines::limits_of_document(run));
     }
-    said
+    lines
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 use prony_findings::{Code, Records, Verdict};
 
-use crate::Run;
 use crate::answer::ranking::{BY_RATE, By, FOREMOST, RankedQuestion};
 use crate::figure::spread_word;
 use crate::figures::{CellFigures, labelled};
@@ -14,13 +13,9 @@ use crate::numbers::{RATE, TIME};
 use crate::part::{Part, column, detail, named, plain, ratio_word, verdict_column};
 use crate::plots::Picture;
 use crate::plots::cells::{cpu, latency};
-use crate::programs;
-use crate::rest;
-use crate::rows;
 use crate::sent::sent;
 use crate::table::{self, ERRORS, Entry, ON_TITLE, Shown, Table};
-use crate::threads;
-use crate::users;
+use crate::{Run, programs, rest, rows, threads, users};
 
 /// The parts of the document: one for each group, the leader of its cells first.
 pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
@@ -67,18 +62,13 @@ fn question<'a>(group: &Group, cells: Vec<&'a CellFigures>) -> RankedQuestion<'a
             path: Metric::P99.shown.path,
             unit: TIME,
             falls: true,
-            ratio: |cell| cell.ratios.get(Metric::P99.key),
-            ratio_falls: true,
+            ratio: Some(Metric::P99),
             bound: Code::P001,
         },
         false => BY_RATE,
     };
-    RankedQuestion {
-        title: format!("{}, {}", group.workload, group.size()),
-        by,
-        subjects: labelled(&cells),
-        without: None,
-    }
+    let title = format!("{}, {}", group.workload, group.size());
+    RankedQuestion::new(title, by, labelled(&cells))
 }
 
 /// Of too many groups those of each workload with its most connections come first, then those with its fewest.
@@ -116,7 +106,7 @@ fn of_cells(run: &Run, notes: &Notes, cells: &[&CellFigures]) -> Table {
             false => ("completed/s", "drawn/s"),
         };
         completed.clone_into(&mut rate_head.title);
-        let drawn = Shown::of(drawn, "open.drawn_per_s", RATE);
+        let drawn = Shown::new(drawn, "open.drawn_per_s", RATE);
         grid = grid.head(drawn.head(), move |cell| notes.entry(cell, &drawn));
     }
     grid = grid.figure(rate_head, move |cell| Entry {

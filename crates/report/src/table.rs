@@ -8,7 +8,7 @@ use prony_stats::Conclusion;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::figure::INFINITE;
+use crate::figure::{INFINITE, in_blocks};
 use crate::figures::CellFigures;
 use crate::numbers::{self, COUNT, FigureUnit, NOTHING};
 use crate::ratio::{OpenSide, RatioFigure, Unclaimed};
@@ -166,7 +166,7 @@ pub struct Shown {
     unit: FigureUnit,
     with_ends: bool,
     details: bool,
-    /// Where it is said whether enough stands behind it; empty: it always does.
+    /// Where it is words whether enough stands behind it; empty: it always does.
     pub supported: &'static str,
     /// Findings that are footnotes on it.
     pub marks: &'static [Code],
@@ -174,7 +174,7 @@ pub struct Shown {
 
 impl Shown {
     /// The median of a figure, or a number.
-    pub const fn of(title: &'static str, path: &'static str, unit: FigureUnit) -> Shown {
+    pub const fn new(title: &'static str, path: &'static str, unit: FigureUnit) -> Shown {
         Shown {
             title,
             below: "",
@@ -257,7 +257,7 @@ pub const ON_RATE: &[Code] = &[
 ];
 /// What went wrong in all blocks.
 pub const ERRORS: Shown =
-    Shown::of("errors", "errors", COUNT).marked(&[Code::P002, Code::P004, Code::P006]);
+    Shown::new("errors", "errors", COUNT).marked(&[Code::P002, Code::P004, Code::P006]);
 /// The same on CPU time of the subject.
 pub const ON_CPU: &[Code] = &[Code::P007, Code::P026];
 
@@ -304,14 +304,14 @@ pub fn standing(cell: &CellFigures) -> String {
         (false, true) => Some("copy of the reference".to_owned()),
         (false, false) => None,
     };
-    let said: Vec<String> = role.into_iter().chain(blocks_of(cell)).collect();
-    said.join(", ")
+    let words: Vec<String> = role.into_iter().chain(blocks_of(cell)).collect();
+    words.join(", ")
 }
 
 /// `5 of 6 blocks`, where some were measured and others failed.
 pub fn blocks_of(cell: &CellFigures) -> Option<String> {
     let (measured, failed) = (cell.trials.measured.len(), cell.trials.failed.len());
-    (measured > 0 && failed > 0).then(|| format!("{measured} of {} blocks", measured + failed))
+    (measured > 0 && failed > 0).then(|| in_blocks(measured, measured + failed))
 }
 
 /// The ratio to the reference.

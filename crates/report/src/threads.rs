@@ -22,12 +22,10 @@ pub const SHARE_MIN: f64 = 0.005;
 /// The table of these cells, for the appendix; `None` where no thread is known.
 pub fn table(records: &Records<'_>, cells: &[&CellFigures]) -> Option<Captioned> {
     let rows = |cell: &&CellFigures| {
-        let planned = records.plan.cells.iter().find(|of| of.id == cell.cell)?;
-        let trials = records.case(planned).measured();
-        let blocks = trials.map(of_trial).collect();
-        Some(rows(&cell.cell, &cell.label, blocks, |_| Vec::new()))
+        let trials = cell.case(records).measured().map(of_trial).collect();
+        rows(&cell.cell, &cell.label, trials, |_| Vec::new())
     };
-    let rows: Vec<Row> = cells.iter().filter_map(rows).flatten().collect();
+    let rows: Vec<Row> = cells.iter().flat_map(rows).collect();
     let columns = columns().map(detail).into();
     let table = Table { columns, rows };
     (!table.rows.is_empty()).then(|| captioned(paragraph("threads"), table))
@@ -85,20 +83,19 @@ pub fn by_name<'a>(
     by_name
 }
 
-/// The rows of a cell's busiest threads, at the median over its blocks; `more` is what stands in further columns.
+/// The rows of a cell's busiest threads, at the median over its trials; `more` is what stands in further columns.
 pub fn rows(
     cell: &str,
     label: &str,
-    blocks: Vec<ByName<'_>>,
+    trials: Vec<ByName<'_>>,
     more: impl Fn(&SameName) -> Vec<String>,
 ) -> Vec<Row> {
     let mut all: BTreeMap<(&str, &str), Vec<SameName>> = BTreeMap::new();
-    for (key, of) in blocks.into_iter().flatten() {
+    for (key, of) in trials.into_iter().flatten() {
         all.entry(key).or_default().push(of);
     }
     let over = |of: &[SameName], get: fn(&SameName) -> f64| {
-        let values: Vec<f64> = of.iter().map(get).collect();
-        Figure::range(&values).map_or(0.0, |figure| figure.median)
+        Figure::range(of.iter().map(get)).map_or(0.0, |figure| figure.median)
     };
     let busy = all
         .iter()

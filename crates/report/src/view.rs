@@ -4,9 +4,7 @@ use prony_findings::{Finding, Records, Severity, Verdict, findings, verdict};
 use prony_record::{Fact, NotRun};
 use serde::Serialize;
 
-use crate::Run;
 use crate::answer::{self, Answer, chart};
-use crate::cells;
 use crate::claims::{self, Resolution};
 use crate::clients::{
     self,
@@ -17,15 +15,11 @@ use crate::kinds::Kinds;
 use crate::notes::{Note, Notes};
 use crate::part::Part;
 use crate::plots::Picture;
-use crate::programs;
 use crate::programs::across::{Across, across};
 use crate::published::{self, Judged};
 use crate::required::{self, CellRequirement};
-use crate::rows;
-use crate::search;
-use crate::sections;
-use crate::servers;
 use crate::why::{self, Why};
+use crate::{Run, cells, programs, rows, search, sections, servers};
 
 /// Everything that a document says.
 #[derive(Clone, Debug, Serialize)]
@@ -104,7 +98,7 @@ pub fn compute(run: &Run) -> ComputedRun {
     let mut cells = cells::cells(run, &records, &findings);
     let cross_checks = cells::cross_checks(run, &records);
     let mut programs = programs::any(&run.plan).then(|| across(run, &records, &cells));
-    let is_of_clients = Kinds::of(&run.plan).clients;
+    let is_of_clients = Kinds::from_plan(&run.plan).clients;
     let mut steps = is_of_clients.then(|| steps(run, &records, &cells));
     claims::settle(&mut cells, programs.as_mut(), steps.as_deref_mut());
     let clients = steps.map(|steps| ClientSteps { steps });

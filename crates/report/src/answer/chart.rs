@@ -4,14 +4,15 @@ use super::ranking::{Ranked, Ranking};
 use crate::figure::{INFINITE, spread_word};
 use crate::plots::rows::{ChartMark, ChartRow, chart};
 use crate::plots::{Axis, Picture, Tip};
+use crate::words::paragraph;
 
 /// The picture.
 pub fn picture(of: &Ranking) -> Picture {
     let unit = of.unit;
     let row = |row: &Ranked| {
-        let mark = row.drawn.figure.map(|figure| ChartMark {
+        let mark = row.figure.map(|figure| ChartMark {
             shape: "bar",
-            class: match row.drawn.is_baseline {
+            class: match row.is_baseline {
                 true => "generator",
                 false => "subject",
             },
@@ -25,19 +26,19 @@ pub fn picture(of: &Ranking) -> Picture {
                     unit.text(figure.low),
                     unit.text(figure.high)
                 ),
-                cell: row.drawn.cell.clone(),
+                cell: row.cell.clone(),
                 figure: of.figure.clone(),
                 value: Some(figure.median),
             },
         });
         ChartRow {
             name: row.name.clone(),
-            is_baseline: row.drawn.is_baseline,
+            is_baseline: row.is_baseline,
             value: row.value.clone(),
             marks: mark.into_iter().collect(),
         }
     };
-    let figures = || of.rows.iter().filter_map(|row| row.drawn.figure);
+    let figures = || of.rows.iter().filter_map(|row| row.figure);
     let ends = figures().map(|figure| figure.high);
     let highest = ends.filter(|end| *end < INFINITE).fold(0.0, f64::max);
     let axis = Axis::linear((0.0, highest), unit).titled(&of.metric);
@@ -47,11 +48,11 @@ pub fn picture(of: &Ranking) -> Picture {
     plane.key("square", "subject", "median");
     match spread_word(figures()) {
         _ if figures().all(|figure| figure.ends().is_none()) => {}
-        "range" => plane.key("line", "whisker", "range of the blocks"),
+        "range" => plane.key("line", "whisker", &paragraph("range")),
         interval => plane.key("line", "whisker", interval),
     }
-    if let Some(row) = of.rows.iter().find(|row| row.drawn.is_baseline) {
-        let at = row.drawn.figure.map_or(0.0, |figure| figure.median);
+    if let Some(row) = of.rows.iter().find(|row| row.is_baseline) {
+        let at = row.figure.map_or(0.0, |figure| figure.median);
         plane.line((at, 0.0), (at, bottom), "mark");
         plane.key("line", "mark", "the baseline");
     }

@@ -9,19 +9,17 @@ pub mod text;
 
 use prony_base::counted;
 use prony_findings::{Code, Verdict};
-use prony_record::{METHOD, Plan, Work};
+use prony_record::{METHOD, Plan};
 use prony_stats::BLOCKS_INTERVAL_MIN;
 use serde::Serialize;
 
-use crate::Run;
-use crate::claims;
 use crate::figures::CellFigures;
+use crate::kinds::Kinds;
 use crate::lists::{distinct, push_under};
-use crate::method;
 use crate::metrics::Metric;
-use crate::numbers;
 use crate::ratio::RatioFigure;
 use crate::words::few;
+use crate::{Run, claims, method, numbers};
 use crate::{clients, machine, programs, rows, search, servers};
 use ranking::{BASELINE, FOREMOST, Ranked, RankedQuestion, Ranking};
 
@@ -58,7 +56,8 @@ pub fn questions<'a>(run: &'a Run, cells: &'a [CellFigures]) -> [Vec<RankedQuest
 
 /// The answer that the figures allow.
 pub fn answer(run: &Run, cells: &[CellFigures]) -> Answer {
-    let ranked = |of: Vec<RankedQuestion<'_>>| of.iter().filter_map(Ranking::of).collect();
+    let ranked =
+        |of: Vec<RankedQuestion<'_>>| of.iter().filter_map(Ranking::from_question).collect();
     let kinds: Vec<Vec<Ranking>> = questions(run, cells).into_iter().map(ranked).collect();
     let (rankings, more) = foremost(kinds);
     let mut leads: Vec<String> = method::mark(run.plan.method, METHOD).into_iter().collect();
@@ -74,11 +73,11 @@ pub fn answer(run: &Run, cells: &[CellFigures]) -> Answer {
     let is_compared = all().any(|of| !of.baseline.is_empty());
     let alone: Option<Vec<String>> = all().map(|of| alone(of, cells)).collect();
     // Where nobody is compared with anybody, a sentence each says it all.
-    let (said, rankings, more) = match alone {
-        Some(said) => (said, Vec::new(), Vec::new()),
+    let (lines, rankings, more) = match alone {
+        Some(lines) => (lines, Vec::new(), Vec::new()),
         None => (all_leads(&rankings, &more), rankings, more),
     };
-    leads.extend(said.into_iter().take(FOREMOST));
+    leads.extend(lines.into_iter().take(FOREMOST));
     Answer {
         leads,
         sure: sure(run, cells, is_compared),
@@ -94,7 +93,7 @@ fn alone(of: &Ranking, cells: &[CellFigures]) -> Option<String> {
     let ([row], []) = (&of.rows[..], &of.left_out[..]) else {
         return None;
     };
-    let cell = cells.iter().find(|cell| cell.cell == row.drawn.cell)?;
+    let cell = cells.iter().find(|cell| cell.cell == row.cell)?;
     let metrics = [Metric::P50, Metric::P99, Metric::CPU];
     let metrics = metrics
         .into_iter()
@@ -161,13 +160,13 @@ fn all_leads(rankings: &[Ranking], more: &[Ranking]) -> Vec<String> {
     });
     let often = often.collect::<Vec<_>>().join(", ");
     let (all, alone) = (contests.len(), contests.len() - led);
-    let mut said = vec![match (led, alone) {
+    let mut lines = vec![match (led, alone) {
         (0, _) => format!("Nobody leads alone on any of {all} questions."),
         (_, 0) => format!("Of {all} questions {often}."),
         (_, alone) => format!("Of {all} questions {often}; nobody alone on {alone}."),
     }];
-    said.extend(rankings.iter().map(lead).take(FOREMOST - 1));
-    said
+    lines.extend(rankings.iter().map(lead).take(FOREMOST - 1));
+    lines
 }
 
 /// Who leads, and by how much.
@@ -205,7 +204,7 @@ fn lead(of: &Ranking) -> String {
 
 /// The row that is farthest from what all are compared with.
 fn farthest(of: &Ranking) -> String {
-    let far = |row: &&Ranked| row.drawn.claimed.map(|ratio| libm::log(ratio).abs());
+    let far = |row: &&Ranked| row.claimed.map(|ratio| libm::log(ratio).abs());
     let claimed = of.rows.iter().filter(|row| far(row).is_some());
     let most = claimed.max_by(|a, b| far(a).unwrap_or(0.0).total_cmp(&far(b).unwrap_or(0.0)));
     let is_silent = |row: &Ranked| far(&row).is_none() && row.beside != BASELINE;
@@ -260,15 +259,12 @@ fn nothing(run: &Run, cells: &[CellFigures]) -> String {
 
 /// What the subjects of a run are called.
 fn noun(plan: &Plan) -> &'static str {
-    let is = |work: fn(&Work<'_>) -> bool| plan.workloads.iter().all(|w| work(&w.work()));
-    if is(|work| *work == Work::Server) {
-        "server"
-    } else if is(|work| matches!(work, Work::Program(_))) {
-        "program"
-    } else if is(|work| matches!(work, Work::Client(_))) {
-        "client"
-    } else {
-        "subject"
+    let kinds = Kinds::from_plan(plan);
+    match (kinds.servers, kinds.programs, kinds.clients) {
+        (true, false, false) => "server",
+        (false, true, false) => "program",
+        (false, false, true) => "client",
+        _ => "subject",
     }
 }
 
@@ -288,7 +284,7 @@ fn sure(run: &Run, cells: &[CellFigures], is_compared: bool) -> Vec<String> {
         0 => String::new(),
         ns => format!(" for {}", numbers::duration(ns)),
     };
-    let mut said = vec![format!("Each {} was measured {times}{length}.", noun(plan))];
+    let mut lines = vec![format!("Each {} was measured {times}{length}.", noun(plan))];
     let differ = |cell: &CellFigures| {
         let ratio = cell.ratio.as_ref().filter(|_| cell.is_copy);
         ratio.is_some_and(RatioFigure::is_difference)
@@ -301,7 +297,7 @@ fn sure(run: &Run, cells: &[CellFigures], is_compared: bool) -> Vec<String> {
     let told: Vec<f64> = told.filter_map(|of| of.detectable).collect();
     let by = |of: fn(f64, f64) -> f64| told.iter().copied().reduce(of).unwrap_or(0.0);
     if cells.iter().any(differ) {
-        said.push(
+        lines.push(
             "A copy of the baseline came out different, so nothing is claimed of rates.".to_owned(),
         );
     } else if !told.is_empty() {
@@ -310,16 +306,16 @@ fn sure(run: &Run, cells: &[CellFigures], is_compared: bool) -> Vec<String> {
             true => format!("{} to {}", about(least), about(most)),
             false => about(most),
         };
-        said.push(format!(
+        lines.push(format!(
             "Differences under about {under} % would be missed."
         ));
     } else if blocks < BLOCKS_INTERVAL_MIN {
-        said.push(match plan.quick && plan.visits.is_some() {
+        lines.push(match plan.quick && plan.visits.is_some() {
             true => "A quick look: only large differences are ranked.".to_owned(),
             false => format!("A first look: a ranking takes {BLOCKS_INTERVAL_MIN} blocks."),
         });
     }
-    said
+    lines
 }
 
 /// A share in whole per cent, or with a decimal where it is small.
@@ -335,7 +331,7 @@ fn limits<'a>(
     cells: &[CellFigures],
     rankings: impl Iterator<Item = &'a Ranking>,
 ) -> Vec<String> {
-    let mut said = Vec::new();
+    let mut lines = Vec::new();
     let mut values = rankings.flat_map(|of| &of.rows).map(|row| &row.value);
     if values.any(|value| value.starts_with(['≥', '≤'])) {
         let is_limit = |code| {
@@ -347,31 +343,27 @@ fn limits<'a>(
             (false, true) => "the other side",
             _ => "the generator",
         };
-        said.push(format!("≥, ≤: {who} was the limit."));
+        lines.push(format!("≥, ≤: {who} was the limit."));
     }
     let failed = cells.iter().filter(|c| c.findings.contains(&Code::P010));
     let failed = distinct(failed.map(|cell| cell.subject.clone()));
     if !failed.is_empty() {
-        said.push(format!("Trials failed of {}.", few(&failed)));
+        lines.push(format!("Trials failed of {}.", few(&failed)));
     }
-    said.extend(machine::sentence(&run.environment));
-    said
+    lines.extend(machine::sentence(&run.environment));
+    lines
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ranking::Drawn;
 
     #[test]
     fn the_largest_change_of_rows_of_which_some_tell_nothing_is_the_largest_that_is_told() {
         let row = |name: &str, beside: &str, claimed: Option<f64>| Ranked {
             name: name.to_owned(),
             beside: beside.to_owned(),
-            drawn: Drawn {
-                claimed,
-                ..Drawn::default()
-            },
+            claimed,
             ..Ranked::default()
         };
         let mut ranking = Ranking {

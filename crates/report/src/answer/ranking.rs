@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::figures::{CellFigures, Figure};
 use crate::lists::distinct;
+use crate::metrics::Metric;
 use crate::numbers::{self, FigureUnit, RATE};
 use crate::ratio::{OpenSide, RatioFigure, Unclaimed};
 
@@ -28,6 +29,23 @@ pub struct RankedQuestion<'a> {
     pub without: Option<String>,
 }
 
+impl<'a> RankedQuestion<'a> {
+    /// Who leads?
+    pub fn new(
+        title: String,
+        by: By,
+        subjects: Vec<(String, &'a CellFigures)>,
+    ) -> RankedQuestion<'a> {
+        let without = None;
+        RankedQuestion {
+            title,
+            by,
+            subjects,
+            without,
+        }
+    }
+}
+
 /// What decides a question, and how it is shown.
 #[derive(Clone, Copy)]
 pub struct By {
@@ -39,10 +57,8 @@ pub struct By {
     pub unit: FigureUnit,
     /// Whether less of it is better.
     pub falls: bool,
-    /// What a subject is beside its baseline.
-    pub ratio: fn(&CellFigures) -> Option<&RatioFigure>,
-    /// Whether a lower ratio is better.
-    pub ratio_falls: bool,
+    /// Whose ratio to the baseline tells subjects apart; `None`: none does.
+    pub ratio: Option<Metric>,
     /// The finding by which a figure is a bound: what was the limit was not its subject.
     pub bound: Code,
 }
@@ -107,21 +123,17 @@ pub struct Ranked {
     pub value: String,
     /// What it is beside the baseline: `+34 % (+26 to +42)`, or `baseline`.
     pub beside: String,
-    /// What is drawn of it.
+    /// Its cell.
     #[serde(skip)]
-    pub drawn: Drawn,
-}
-
-/// The figures behind what is shown.
-#[derive(Clone, Debug, Default)]
-pub struct Drawn {
-    /// The cell.
     pub cell: String,
     /// Median, and the ends of its interval or range.
+    #[serde(skip)]
     pub figure: Option<Figure>,
     /// Whether the others are compared with it.
+    #[serde(skip)]
     pub is_baseline: bool,
     /// Its ratio, where it is claimed.
+    #[serde(skip)]
     pub claimed: Option<f64>,
 }
 
@@ -136,7 +148,7 @@ pub struct LeftOut {
 
 impl Ranking {
     /// What is answered to `question`; `None` where nothing of it was measured.
-    pub fn of(question: &RankedQuestion<'_>) -> Option<Ranking> {
+    pub fn from_question(question: &RankedQuestion<'_>) -> Option<Ranking> {
         let subjects = question.subjects.iter().filter(|(_, cell)| !cell.is_copy);
         let (mut usable, out): (Vec<_>, Vec<_>) = subjects.partition(|(_, cell)| {
             let is_sound = !cell.is_invalid() && !cell.is_overloaded();
@@ -154,7 +166,7 @@ impl Ranking {
         let baseline = usable.iter().find(|(_, cell)| beside.is_baseline(cell));
         let baseline = baseline.map_or_else(String::new, |(name, _)| name.clone());
         // Of a time, which is the better the shorter, the ratio is that of the rates.
-        let of_rates = question.by.falls && !question.by.ratio_falls;
+        let of_rates = question.by.falls && !question.by.ratio_falls();
         let compared = match (baseline.is_empty(), of_rates) {
             (true, _) => String::new(),
             (false, true) => format!("speed beside {baseline}"),
@@ -167,7 +179,10 @@ impl Ranking {
                 name: name.clone(),
                 value: question.by.value(cell),
                 beside: beside.words(cell),
-                drawn: beside.drawn(cell),
+                cell: cell.cell.clone(),
+                figure: question.by.figure(cell),
+                is_baseline: beside.is_baseline(cell),
+                claimed: beside.claimed(cell),
             };
             (beside.ends(cell), row)
         });
@@ -233,12 +248,19 @@ pub const BY_RATE: By = By {
     path: "rate_per_s",
     unit: RATE,
     falls: false,
-    ratio: |cell| cell.ratio.as_ref(),
-    ratio_falls: false,
+    ratio: Some(Metric::RATE),
     bound: Code::P001,
 };
 
 impl By {
+    fn ratio<'c>(&self, cell: &'c CellFigures) -> Option<&'c RatioFigure> {
+        self.ratio?.ratio(cell)
+    }
+
+    fn ratio_falls(&self) -> bool {
+        self.ratio.is_some_and(|metric| metric.falls)
+    }
+
     fn figure(&self, cell: &CellFigures) -> Option<Figure> {
         cell.figure(self.path)
     }
@@ -249,7 +271,7 @@ impl By {
         if self.falls { -figure } else { figure }
     }
 
-    /// Whether its figure is a bound. As a note the finding is about a few blocks, and the figure is none.
+    /// Whether its figure is a bound. As a note the finding is about a few values, and the figure is none.
     fn is_bound(&self, cell: &CellFigures) -> bool {
         cell.verdict == Some(Verdict::Bound) && cell.findings.contains(&self.bound)
     }
@@ -290,7 +312,7 @@ impl<'q, 'a> AgainstBaseline<'q, 'a> {
     ) -> AgainstBaseline<'q, 'a> {
         let ratios = subjects
             .iter()
-            .filter_map(|(_, cell)| (question.by.ratio)(cell));
+            .filter_map(|(_, cell)| question.by.ratio(cell));
         let mut baselines = distinct(ratios.map(|ratio| &*ratio.reference_cell)).into_iter();
         let without = question.without.as_ref();
         let without = without.and_then(|name| subjects.iter().find(|of| of.0 == *name));
@@ -310,7 +332,10 @@ impl<'q, 'a> AgainstBaseline<'q, 'a> {
     }
 
     fn ratio<'c>(&self, cell: &'c CellFigures) -> Option<&'c RatioFigure> {
-        (self.question.by.ratio)(cell).filter(|_| !self.is_baseline(cell))
+        self.question
+            .by
+            .ratio(cell)
+            .filter(|_| !self.is_baseline(cell))
     }
 
     /// Between which ends it is shown to be, the better the higher; `None`: nothing tells.
@@ -322,7 +347,7 @@ impl<'q, 'a> AgainstBaseline<'q, 'a> {
         let ratio = self.ratio(cell)?;
         let (low, high) = ratio.interval()?;
         let (low, high) = OpenSide::ends(ratio.bound, low, high);
-        Some(match self.question.by.ratio_falls {
+        Some(match self.question.by.ratio_falls() {
             true => (1.0 / high, 1.0 / low),
             false => (low, high),
         })
@@ -360,16 +385,10 @@ impl<'q, 'a> AgainstBaseline<'q, 'a> {
         }
     }
 
-    fn drawn(&self, cell: &CellFigures) -> Drawn {
-        let claimed = self
-            .ratio(cell)
-            .filter(|of| self.baseline.is_some() && of.is_difference());
-        Drawn {
-            cell: cell.cell.clone(),
-            figure: self.question.by.figure(cell),
-            is_baseline: self.is_baseline(cell),
-            claimed: claimed.map(|of| of.ratio),
-        }
+    /// The ratio to the baseline, where the two are shown to differ.
+    fn claimed(&self, cell: &CellFigures) -> Option<f64> {
+        self.baseline?;
+        Some(self.ratio(cell).filter(|of| of.is_difference())?.ratio)
     }
 }
 

@@ -3,7 +3,7 @@
 use prony_base::Untrusted;
 
 use super::Answer;
-use super::ranking::{Drawn, Ranked, Ranking};
+use super::ranking::{Ranked, Ranking};
 
 /// Columns.
 const WIDTH: usize = 80;
@@ -18,7 +18,7 @@ const LINES: usize = 14;
 const LEFT_OUT: usize = 3;
 
 /// The sentences and the rankings.
-pub fn of(answer: &Answer) -> String {
+pub fn text(answer: &Answer) -> String {
     let mut text = String::new();
     for sentence in answer.sentences() {
         for line in wrapped(&Untrusted(sentence).to_string(), WIDTH) {
@@ -101,14 +101,14 @@ fn lines(of: &Ranking) -> Vec<String> {
     let name = name.min(WIDTH.saturating_sub(PLACES + 2 + 2 + value + 2 + beside));
     let left = WIDTH.saturating_sub(PLACES + 2 + name + 2 + value + 2 + beside + 2);
     let bar = if left >= 4 { left.min(BAR) } else { 0 };
-    let lengths = || of.rows.iter().filter_map(|row| row.drawn.length());
+    let lengths = || of.rows.iter().filter_map(|row| row.length());
     let most = lengths().fold(0.0, f64::max);
-    let drawn = |row: &Ranked| match (bar, row.drawn.length()) {
+    let drawn = |row: &Ranked| match (bar, row.length()) {
         (0, _) => String::new(),
         (bar, None) => " ".repeat(bar + 2),
         (bar, Some(length)) => {
-            let blocks = "█".repeat((length / most * bar as f64).round() as usize);
-            format!("  {blocks:<bar$}")
+            let filled = "█".repeat((length / most * bar as f64).round() as usize);
+            format!("  {filled:<bar$}")
         }
     };
     let row_lines = |row: &Ranked| {
@@ -145,7 +145,7 @@ fn lines(of: &Ranking) -> Vec<String> {
     lines
 }
 
-impl Drawn {
+impl Ranked {
     /// How long its bar is.
     fn length(&self) -> Option<f64> {
         let median = self.figure?.median;

@@ -11,17 +11,17 @@ use super::sections::Section;
 use super::words;
 use crate::figures::{CellFigures, Figure};
 use crate::grid::Grid;
-use crate::numbers::{self, BYTES, MIB, NOTHING, SECONDS, TIME};
+use crate::numbers::{self, BYTES, MIB, NOTHING, RATE, SECONDS, TIME};
 use crate::part::{Part, captioned, column, detail, median, ratio_word};
 use crate::plots::cells::cpu;
 use crate::table::{Entry, Shown, Table};
 use crate::words::paragraph;
 
-const ALL: Shown = Shown::of("MiB/s, all connections", "client.bytes_per_s", MIB).with_ends();
+const ALL: Shown = Shown::new("MiB/s, all connections", "client.bytes_per_s", MIB).with_ends();
 
 /// A time that the client takes on each connection.
 const fn each(title: &'static str, path: &'static str) -> Shown {
-    Shown::of(title, path, TIME).below("each").with_ends()
+    Shown::new(title, path, TIME).below("each").with_ends()
 }
 
 const TIMES: [Shown; 4] = [
@@ -31,16 +31,16 @@ const TIMES: [Shown; 4] = [
     each("first byte", "client.figures.first_byte_ns.mean"),
 ];
 const DOWNLOAD: Shown = each("download @ rate", "client.figures.download_ns.mean").marked(ON_RATE);
-const RUN: Shown = Shown::of("run time", "client.figures.run_ns.mean", TIME).with_ends();
+const RUN: Shown = Shown::new("run time", "client.figures.run_ns.mean", TIME).with_ends();
 /// By a client that does not print it.
-const ELAPSED: Shown = Shown::of("run time", "client.elapsed_ns", TIME).with_ends();
-const PSS: Shown = Shown::of("average memory", "client.figures.pss_bytes.mean", BYTES)
+const ELAPSED: Shown = Shown::new("run time", "client.elapsed_ns", TIME).with_ends();
+const PSS: Shown = Shown::new("average memory", "client.figures.pss_bytes.mean", BYTES)
     .below("Pss")
     .with_ends();
 
 /// A CPU time of its processes or cores.
 const fn per_gib(title: &'static str, path: &'static str) -> Shown {
-    Shown::of(title, path, SECONDS).below("s/GiB").with_ends()
+    Shown::new(title, path, SECONDS).below("s/GiB").with_ends()
 }
 
 const CPU: [Shown; 4] = [
@@ -50,8 +50,8 @@ const CPU: [Shown; 4] = [
     per_gib("its cores busy", "client.busy_ns_per_gib"),
 ];
 const REST: [Shown; 2] = [
-    Shown::of("longest stall", "client.figures.stall_ns.max", TIME).below("of all"),
-    Shown::of("peak memory", "memory_peak_bytes", BYTES).below("resident"),
+    Shown::new("longest stall", "client.figures.stall_ns.max", TIME).below("of all"),
+    Shown::new("peak memory", "memory_peak_bytes", BYTES).below("resident"),
 ];
 
 impl<'a> Context<'a> {
@@ -106,7 +106,7 @@ impl<'a> Context<'a> {
                 let client = cell.client.as_ref();
                 let spread = client.and_then(|of| of.figures.get("download_ns"));
                 let words = spread.map(|of| {
-                    let ends = numbers::times(of.min, of.max);
+                    let ends = TIME.ends(of.min, of.max);
                     format!("{ends}, {}", numbers::time(of.stdev.median))
                 });
                 Entry::text(words.unwrap_or_else(|| NOTHING.to_owned()))
@@ -164,7 +164,7 @@ fn tallied(cell: &CellFigures, fits: fn(&str) -> bool) -> Entry {
     let ends = figure.and_then(|of| of.ends());
     Entry {
         text: median(figure).map_or_else(|| NOTHING.to_owned(), numbers::rate),
-        below: ends.map_or_else(String::new, |(low, high)| numbers::rates(low, high)),
+        below: ends.map_or_else(String::new, |(low, high)| RATE.ends(low, high)),
         ..Entry::default()
     }
 }

@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 
 use prony_findings::{Case, client, measure};
 use prony_record::{Cell, CoreUse, Plan, ProgramLine, ProgramReport, Role, Spread, Trial};
-use prony_stats::{Rate, Time};
 use serde::Serialize;
 
 use crate::figure::{Figure, by_block, by_name};
@@ -17,7 +16,7 @@ use crate::ratio;
 use crate::ratio::RatioFigure;
 use crate::settings::{THREADS, is_usual, settings_agree};
 
-/// What a client and its peer recorded, over the blocks of a cell.
+/// What a client and its peer recorded, over the trials of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClientFigures {
     /// `requests` or `downloads`.
@@ -60,7 +59,7 @@ pub struct ClientFigures {
     pub busy_client: Option<Figure>,
     /// How busy the peer's busiest core or thread was.
     pub busy_peer: Option<Figure>,
-    /// Who was the limit in most blocks: `client`, `peer`, `both`, `round trips`; empty: not known.
+    /// Who was the limit in most trials: `client`, `peer`, `both`, `round trips`; empty: not known.
     pub limit: &'static str,
     /// Blocks by who was the limit.
     pub limits: BTreeMap<&'static str, u32>,
@@ -69,13 +68,13 @@ pub struct ClientFigures {
     /// Figures that the client took many times, each connection's time to connect, say; by the name
     /// that it gives them.
     pub figures: BTreeMap<String, SpreadFigure>,
-    /// Counts that the client gives, by its names, over the blocks.
+    /// Counts that the client gives, by its names.
     pub tallies: BTreeMap<String, Figure>,
     /// Whether it lets the kernel throw bodies away: counted, not seen.
     pub discards: bool,
 }
 
-/// What both sides counted, over all blocks.
+/// What both sides counted, in all trials.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Counts {
     /// Answers read to their end, by the client.
@@ -98,18 +97,18 @@ pub struct Counts {
     pub agree: u32,
 }
 
-/// A figure that a client took many times, over the blocks.
+/// A figure that a client took many times in each trial.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SpreadFigure {
-    /// Mean of each block.
+    /// Mean of each trial.
     pub mean: Figure,
-    /// Smallest of all blocks.
+    /// Smallest of all.
     pub min: f64,
-    /// Largest of all blocks.
+    /// Largest of all.
     pub max: f64,
-    /// Standard deviation within a block.
+    /// Standard deviation within a trial.
     pub stdev: Figure,
-    /// Values of all blocks.
+    /// Values of all trials.
     pub count: u64,
 }
 
@@ -119,10 +118,10 @@ pub fn of_cell(case: &Case<'_>) -> Option<ClientFigures> {
     let runs: Vec<(&Trial, &ProgramReport)> = case.runs().collect();
     let over = |of: &dyn Fn(&Trial, &ProgramReport) -> Option<f64>| {
         let values = runs.iter().filter_map(|(trial, run)| of(trial, run));
-        Figure::range(&values.collect::<Vec<_>>())
+        Figure::range(values)
     };
-    let each = |of: fn(&ProgramReport) -> Option<f64>| -> Vec<f64> {
-        runs.iter().filter_map(|(_, run)| of(run)).collect()
+    let interval = |of: fn(&ProgramReport) -> Option<f64>| {
+        Figure::interval(runs.iter().filter_map(|(_, run)| of(run)))
     };
     let busy = |trial: &Trial| client::Busy::of(trial, &case.records.plan.cores);
     let (limits, limit) = by_name(runs.iter().filter_map(|(trial, _)| limit(&busy(trial))));
@@ -132,13 +131,13 @@ pub fn of_cell(case: &Case<'_>) -> Option<ClientFigures> {
         network: planned.network.clone(),
         threads: threads(case.cell, planned.threads),
         peer_threads: planned.peer_threads,
-        elapsed_ns: Figure::of::<Time>(&each(|run| Some(measure::elapsed(run)?.0))),
+        elapsed_ns: interval(|run| Some(measure::elapsed(run)?.0)),
         wall_ns: over(&|_, run| Some(run.wall_ns as f64)),
         cpu_user_ns: over(&|_, run| Some(client::cpu_per_request(run)?.0.0)),
         cpu_system_ns: over(&|_, run| Some(client::cpu_per_request(run)?.1.0)),
         cpu_ratio: cpu_ratio(case),
         cpu_peer_ns: over(&|trial, _| Some(client::peer_cpu_per_request(trial)?.0)),
-        bytes_per_s: Figure::of::<Rate>(&each(|run| Some(client::bytes_per_s(run)?.0))),
+        bytes_per_s: interval(|run| Some(client::bytes_per_s(run)?.0)),
         download_bytes_per_s: over(&download_bytes_per_s),
         cpu_user_ns_per_gib: over(&|_, run| per_gib(run, own_cpu(run, "user_ns", run.user_ns))),
         cpu_system_ns_per_gib: over(&|_, run| {
@@ -216,7 +215,7 @@ fn limit(busy: &client::Busy) -> Option<&'static str> {
 fn counts(case: &Case<'_>, runs: &[(&Trial, &ProgramReport)]) -> Counts {
     let mut counts = Counts::default();
     let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
-    // What one block does not say, the sum of all cannot.
+    // What one trial does not say, the sum of all cannot.
     let add_known = |sum: &mut Option<u64>, first: bool, more: Option<u64>| {
         let before = if first { Some(0) } else { *sum };
         *sum = before.zip(more).map(|(sum, more)| sum.saturating_add(more));
@@ -259,15 +258,15 @@ fn said_by_name<'a, T>(
 
 fn spreads(runs: &[(&Trial, &ProgramReport)]) -> BTreeMap<String, SpreadFigure> {
     let figure = |(name, spreads): (String, Vec<&Spread>)| {
-        let of = |of: fn(&Spread) -> f64| spreads.iter().map(|s| of(s)).collect::<Vec<_>>();
-        let least = of(|s| s.min).into_iter().fold(f64::INFINITY, f64::min);
-        let most = of(|s| s.max).into_iter().fold(f64::NEG_INFINITY, f64::max);
+        let all = || spreads.iter();
+        let least = all().map(|s| s.min).fold(f64::INFINITY, f64::min);
+        let most = all().map(|s| s.max).fold(f64::NEG_INFINITY, f64::max);
         let spread = SpreadFigure {
-            mean: Figure::range(&of(|s| s.mean))?,
+            mean: Figure::range(all().map(|s| s.mean))?,
             min: Some(least).filter(|v| v.is_finite())?,
             max: Some(most).filter(|v| v.is_finite())?,
-            stdev: Figure::range(&of(|s| s.stdev))?,
-            count: spreads.iter().map(|s| s.count).fold(0, u64::saturating_add),
+            stdev: Figure::range(all().map(|s| s.stdev))?,
+            count: all().map(|s| s.count).fold(0, u64::saturating_add),
         };
         Some((name, spread))
     };
@@ -278,8 +277,8 @@ fn spreads(runs: &[(&Trial, &ProgramReport)]) -> BTreeMap<String, SpreadFigure> 
 
 fn tallies(runs: &[(&Trial, &ProgramReport)]) -> BTreeMap<String, Figure> {
     let figure = |(name, counts): (String, Vec<&u64>)| {
-        let counts: Vec<f64> = counts.into_iter().map(|count| *count as f64).collect();
-        Some((name, Figure::range(&counts)?))
+        let counts = counts.into_iter().map(|count| *count as f64);
+        Some((name, Figure::range(counts)?))
     };
     said_by_name(runs, |line| &line.tallies)
         .filter_map(figure)

@@ -1,7 +1,7 @@
 //! Subjects that are clients, which ask a peer: what a document says of them.
 //!
 //! `figures` has the numbers of a cell, `steps` what one more connection, thread or server thread brings;
-//! `sections` says which cells belong together, `tables` lays a table of rows by clients out; `requests` and
+//! `sections` says which cells belong together; `requests` and
 //! `downloads` make the tables of the two works, `words` and `answer` put them into
 //! sentences. A document without clients has none of this.
 //!
@@ -13,7 +13,6 @@ pub mod figures;
 mod requests;
 mod sections;
 pub mod steps;
-mod tables;
 pub mod words;
 
 use prony_findings::Code;
@@ -22,11 +21,13 @@ use self::steps::Step;
 use crate::Run;
 use crate::answer::ranking::{BY_RATE, By, RankedQuestion};
 use crate::figures::CellFigures;
+use crate::grid::{Crossed, Grid, crossed};
 use crate::notes::Notes;
 use crate::numbers::MIB;
-use crate::part::{Part, named};
-use sections::Section;
+use crate::part::{Captioned, Part, captioned, column, named};
+use crate::table::{self, COLUMNS_MAX, Entry, Table};
 pub use sections::sections;
+use sections::{Section, row_of};
 
 /// What the sections are made from.
 struct Context<'a> {
@@ -73,11 +74,8 @@ pub fn questions<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<RankedQuesti
                 ..BY_RATE
             },
         };
-        let question = |(title, cells): (String, Vec<&'a CellFigures>)| RankedQuestion {
-            title: name(&section, &title),
-            by,
-            subjects: section.named(run, cells),
-            without: None,
+        let question = |(title, cells): (String, Vec<&'a CellFigures>)| {
+            RankedQuestion::new(name(&section, &title), by, section.named(run, cells))
         };
         section
             .pictured()
@@ -96,4 +94,78 @@ pub fn parts(run: &Run, cells: &[CellFigures], steps: &[Step], notes: &Notes) ->
         false => context.requests(section),
     };
     named(sections(run, cells).iter().flat_map(part).collect(), 'c')
+}
+
+impl<'a> Context<'a> {
+    /// A row for each workload, a column for each client; the other way round where there are more clients than a
+    /// table has room for beside each other.
+    fn matrix(
+        &self,
+        section: &Section<'a>,
+        (caption, below): (&str, &'static str),
+        entry: impl Fn(&'a CellFigures) -> Entry,
+    ) -> Captioned {
+        let by_client = section.columns.len() >= COLUMNS_MAX;
+        let place = |cell: &'a CellFigures| {
+            let client = section.label_of(self.run, cell);
+            let row = row_of(cell).map_or_else(String::new, |row| section.name_of(&row));
+            let (row, column) = if by_client {
+                (client, row)
+            } else {
+                (row, client)
+            };
+            Crossed {
+                row: vec![Entry::text(row)],
+                column,
+                entry: match cell.is_measured() {
+                    true => entry(cell),
+                    false => self.unmeasured(cell),
+                },
+            }
+        };
+        let head = if by_client {
+            "client"
+        } else {
+            "connections and threads"
+        };
+        let all = section.by_row().into_iter().map(place).collect();
+        captioned(caption, crossed(&[head], below, all))
+    }
+
+    /// A row for each cell, so far with what says which it is (one row of the section needs no such column); with `mark`
+    /// those that throw bodies away are marked.
+    fn list<'f>(&'f self, section: &'f Section<'a>, mark: bool) -> Grid<'f, &'a CellFigures> {
+        let head = column("client", "", false);
+        let grid = Grid::new().head(head, move |cell: &CellFigures| {
+            let discards = cell.client.as_ref().is_some_and(|client| client.discards);
+            let mark = if mark && discards {
+                words::DISCARDS
+            } else {
+                ""
+            };
+            Entry::text(section.label_of(self.run, cell) + mark)
+        });
+        if section.rows.len() == 1 {
+            return grid;
+        }
+        let head = column("connections / client / server threads", "", false);
+        grid.head(head, |cell| {
+            Entry::text(row_of(cell).map_or_else(String::new, |row| section.short(&row)))
+        })
+    }
+
+    /// The table of a [list](Context::list) of a section.
+    fn listed(&self, section: &Section<'a>, grid: Grid<'_, &'a CellFigures>) -> Table {
+        let row = |cell: &'a CellFigures| {
+            let absent = (!cell.is_measured()).then(|| self.unmeasured(cell));
+            table::row_of(cell, grid.entries(cell, absent))
+        };
+        let rows = section.by_row().into_iter().map(row).collect();
+        grid.table(rows)
+    }
+
+    fn unmeasured(&self, cell: &CellFigures) -> Entry {
+        let absence = Entry::text(table::absence(cell));
+        self.notes.on(cell, &[Code::P010], absence)
+    }
 }

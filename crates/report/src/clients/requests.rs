@@ -7,7 +7,7 @@ use prony_record::DOWNLOADS;
 use super::Context;
 use super::sections::{Section, row_of};
 use super::words;
-use crate::figure::spread_word;
+use crate::figure::{OF_ALL, spread_word};
 use crate::figures::CellFigures;
 use crate::grid::{Crossed, crossed, verdict};
 use crate::numbers::{self, BYTES, COUNT, FigureUnit, MICROS, NOTHING, RATE, TIME};
@@ -31,37 +31,37 @@ const ON_LIMIT: &[Code] = &[Code::P020, Code::P021];
 /// Rows with pictures of their own; `summary.json` has the figures of all.
 const PICTURED_MAX: usize = 12;
 
-const REQUESTS: Shown = Shown::of("", "rate_per_s", RATE)
+const REQUESTS: Shown = Shown::new("", "rate_per_s", RATE)
     .with_ends()
     .marked(ON_RATE);
-const CPU: Shown = Shown::of("", "cpu_subject_ns", MICROS).marked(&[Code::P007]);
-const CPU_PEER: Shown = Shown::of("", "client.cpu_peer_ns", MICROS);
-const MEMORY: Shown = Shown::of("", "memory_peak_bytes", BYTES);
+const CPU: Shown = Shown::new("", "cpu_subject_ns", MICROS).marked(&[Code::P007]);
+const CPU_PEER: Shown = Shown::new("", "client.cpu_peer_ns", MICROS);
+const MEMORY: Shown = Shown::new("", "memory_peak_bytes", BYTES);
 const LATENCIES: [Shown; 5] = [
-    Shown::of("p50", "latency_ns.p50", TIME),
-    Shown::of("p90", "latency_ns.p90", TIME).detail(),
-    Shown::of("p99", "latency_ns.p99", TIME),
-    Shown::of("max", "latency_max_ns", TIME)
-        .below("of all blocks")
+    Shown::new("p50", "latency_ns.p50", TIME),
+    Shown::new("p90", "latency_ns.p90", TIME).detail(),
+    Shown::new("p99", "latency_ns.p99", TIME),
+    Shown::new("max", "latency_max_ns", TIME)
+        .below(OF_ALL)
         .detail(),
-    Shown::of("in flight", "client.in_flight", FigureUnit::Of(1))
+    Shown::new("in flight", "client.in_flight", FigureUnit::Of(1))
         .below("rate × mean latency")
         .marked(&[Code::P005, Code::P022]),
 ];
 const COUNTS: [Shown; 4] = [
-    Shown::of("answered", "client.counts.answered", COUNT).below("client"),
-    Shown::of("failed", "client.counts.failed", COUNT)
+    Shown::new("answered", "client.counts.answered", COUNT).below("client"),
+    Shown::new("failed", "client.counts.failed", COUNT)
         .below("client")
         .marked(&[Code::P006])
         .detail(),
-    Shown::of("in flight at the end", "client.counts.in_flight", COUNT)
+    Shown::new("in flight at the end", "client.counts.in_flight", COUNT)
         .below("client")
         .detail(),
-    Shown::of("requests", "client.counts.by_peer", COUNT).below("peer"),
+    Shown::new("requests", "client.counts.by_peer", COUNT).below("peer"),
 ];
 const BODIES: [Shown; 2] = [
-    Shown::of("bytes of bodies", "client.counts.bytes", COUNT).below("client"),
-    Shown::of("bytes of bodies", "client.counts.bytes_by_peer", COUNT).below("peer"),
+    Shown::new("bytes of bodies", "client.counts.bytes", COUNT).below("client"),
+    Shown::new("bytes of bodies", "client.counts.bytes_by_peer", COUNT).below("peer"),
 ];
 
 impl<'a> Context<'a> {

@@ -9,11 +9,10 @@ use prony_base::plural;
 use prony_record::{DOWNLOADS, PlannedClient, PlannedSetting, PlannedWorkload};
 
 use super::figures::OFF;
-use crate::Run;
 use crate::figures::{self, CellFigures};
 use crate::lists::distinct;
-use crate::numbers;
 use crate::settings::THREADS;
+use crate::{Run, numbers};
 
 /// The cells of one work, peer and network.
 #[derive(Clone, Debug)]
@@ -102,14 +101,8 @@ pub fn sections<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<Section<'a>> 
         };
         let same = |section: &&mut Section<'a>| {
             let key = |c: &'a PlannedClient| {
-                (
-                    &c.work,
-                    &c.peer,
-                    &c.network,
-                    &c.path,
-                    c.payload_bytes,
-                    &c.args,
-                )
+                let what = (&c.work, &c.path, c.payload_bytes, &c.args);
+                (&c.peer, &c.network, what)
             };
             key(section.asked) == key(asked)
         };

@@ -1,5 +1,5 @@
 //! What more connections, client threads or server threads bring: the rate of one row of a section over
-//! that of an earlier row that differs from it in this one number, block by block.
+//! that of an earlier row that differs from it in this one number.
 //!
 //! Not for: comparing clients with each other.
 
@@ -7,10 +7,9 @@ use prony_findings::Records;
 use serde::Serialize;
 
 use super::sections::{RowKey, Section, sections};
-use crate::Run;
 use crate::figures::CellFigures;
-use crate::ratio;
 use crate::ratio::RatioFigure;
+use crate::{Run, ratio};
 
 /// The rate of a client with more of something over that with less, all else equal.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -55,14 +54,6 @@ fn change(from: &RowKey<'_>, to: &RowKey<'_>) -> Option<Change> {
 /// All steps of the sections on requests.
 pub fn steps(run: &Run, records: &Records<'_>, cells: &[CellFigures]) -> Vec<Step> {
     let mut steps = Vec::new();
-    let case = |cell: &CellFigures| {
-        let planned = run
-            .plan
-            .cells
-            .iter()
-            .find(|planned| planned.id == cell.cell);
-        planned.map(|planned| records.case(planned))
-    };
     for section in sections(run, cells).iter().filter(|s| !s.is_downloads()) {
         for (from, to, (what, (fewer, more))) in pairs(section) {
             let step = |column| {
@@ -73,7 +64,7 @@ pub fn steps(run: &Run, records: &Records<'_>, cells: &[CellFigures]) -> Vec<Ste
                     what,
                     from: fewer.clone(),
                     to: more.clone(),
-                    ratio: ratio::rates(&case(less)?, &case(cell)?)?,
+                    ratio: ratio::rates(&less.case(records), &cell.case(records))?,
                 })
             };
             steps.extend(section.columns.iter().filter_map(step));

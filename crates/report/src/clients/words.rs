@@ -5,9 +5,9 @@ use prony_record::{ClientReport, DOWNLOADS, Plan};
 
 use super::figures::Counts;
 use super::sections::{RowKey, Section};
-use crate::Run;
-use crate::numbers;
+use crate::figure::in_blocks;
 use crate::words::{paragraph, paragraphs};
+use crate::{Run, numbers};
 
 /// What marks a client that lets the kernel throw bodies away.
 pub const DISCARDS: &str = " ◊";
@@ -24,13 +24,13 @@ pub fn before(run: &Run, section: &Section<'_>) -> Vec<String> {
         true => ("clients: downloads", path(&asked.path, "/testpayload")),
         false => ("clients: requests", path(&asked.path, "the page")),
     };
-    let mut said = paragraphs(name);
-    said[0] = said[0].replace("{path}", path);
-    said[0] = said[0].replace("{time}", &numbers::duration(run.plan.duration_ns)) + &network;
+    let mut lines = paragraphs(name);
+    lines[0] = lines[0].replace("{path}", path);
+    lines[0] = lines[0].replace("{time}", &numbers::duration(run.plan.duration_ns)) + &network;
     if let ([one], true) = (&section.rows[..], section.is_downloads()) {
-        said[0] = format!("{}. {}", one.words(), said[0]);
+        lines[0] = format!("{}. {}", one.words(), lines[0]);
     }
-    said.extend(report.filter(|r| r.page_body_bytes > 0).map(|report| {
+    lines.extend(report.filter(|r| r.page_body_bytes > 0).map(|report| {
         let (head, body) = (report.page_head_bytes, report.page_body_bytes);
         format!(
             "An answer weighs {} bytes: {} of head and {} of body.",
@@ -39,8 +39,8 @@ pub fn before(run: &Run, section: &Section<'_>) -> Vec<String> {
             numbers::count(body)
         )
     }));
-    said.extend(crowded(&run.plan, section));
-    said
+    lines.extend(crowded(&run.plan, section));
+    lines
 }
 
 fn path<'a>(path: &'a str, otherwise: &'a str) -> &'a str {
@@ -94,7 +94,7 @@ pub fn agree(counts: &Counts) -> String {
             "yes, to the unit".to_owned()
         }
         (compared, agree) if compared == agree => "yes".to_owned(),
-        (compared, agree) => format!("no: in {agree} of {compared} blocks"),
+        (compared, agree) => format!("no: in {}", in_blocks(agree, compared)),
     }
 }
 

@@ -50,7 +50,7 @@ pub fn tables(before: Option<&Entry>, entry: &Entry) -> String {
     let conditions = conditions(before, entry).into_iter();
     let conditions = conditions.map(|of| of.map(|text| markdown(&text)));
     let conditions = filled(["condition", "before", "now"], 0..0, conditions);
-    let commits = block(&commits);
+    let commits = spaced(&commits);
     match before {
         // All of them are many, and later entries do not repeat them.
         None => format!(
@@ -59,12 +59,12 @@ pub fn tables(before: Option<&Entry>, entry: &Entry) -> String {
         Some(_) if commits.is_empty() && conditions.is_empty() => {
             "**What changed:** nothing.\n".to_owned()
         }
-        Some(_) => format!("**What changed:**\n{commits}{}", block(&conditions)),
+        Some(_) => format!("**What changed:**\n{commits}{}", spaced(&conditions)),
     }
 }
 
 /// A table with an empty line before it, where there is one.
-pub fn block(table: &str) -> String {
+pub fn spaced(table: &str) -> String {
     match table.is_empty() {
         true => String::new(),
         false => format!("\n{table}\n"),

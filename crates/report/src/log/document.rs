@@ -16,6 +16,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::lists::distinct;
+pub use crate::prose::Damaged;
 
 /// The region that stands first, and lists all entries.
 pub const OVERVIEW: &str = "overview";
@@ -44,15 +45,6 @@ pub struct Written {
     pub replaced: Vec<String>,
     /// Entries that the author took out, and that stay out.
     pub left_out: Vec<String>,
-}
-
-/// Markers that cannot be understood.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Damaged {
-    /// Line of the document, from 1.
-    pub line: usize,
-    /// What is wrong with it, and what would mend it.
-    pub what: String,
 }
 
 /// A piece of a document: the text of a region, without its markers, or what is not within one.

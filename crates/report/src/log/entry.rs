@@ -13,22 +13,23 @@ use prony_stats::quantile;
 use serde::{Deserialize, Serialize};
 
 use super::document::is_plain;
-use crate::Run;
-use crate::figure::merged;
+use crate::figure::{merged, values};
 use crate::figures::CellFigures;
 use crate::lists::distinct;
 use crate::metrics::Metric;
 use crate::notes::{Note, SeenCell};
-use crate::numbers;
 use crate::part::median;
 use crate::sections::fact;
 use crate::sent::sent;
 use crate::table::{absence, verdict_word};
 use crate::view::{self, ComputedRun, View};
 use crate::words::digits;
+use crate::{Run, numbers};
 
 /// Version of what is kept; entries of another are made again from their run directories.
 pub const ENTRY_SCHEMA: u32 = 2;
+/// What a table calls the ends of rates.
+pub const ENDS: &str = "blocks from–to";
 /// Percentiles of the distribution that is kept, as hey prints them, and p99.9.
 const PERCENTS: [f64; 8] = [10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9];
 /// Facts of the machine that an entry keeps, beside the cores. What a queue of connections may hold belongs to those of one that
@@ -287,6 +288,11 @@ impl Entry {
 }
 
 impl CellEntry {
+    /// The ends of its rate, where they tell more than the rate does.
+    pub fn shown_ends(&self) -> Option<(f64, f64)> {
+        self.ends.filter(|_| self.blocks > 1)
+    }
+
     /// `nginx, 10 connections`
     pub fn place(&self) -> String {
         match self.connections {
@@ -398,24 +404,24 @@ fn sections(run: &Run, records: &Records<'_>, computed: &ComputedRun) -> Vec<Sec
             title: planned.map_or(&**workload, |w| w.heading()).to_owned(),
             request: asked.map_or_else(String::new, |w| sent(w, true)),
             kind: kind.to_owned(),
-            cells: own.filter_map(|of| cell_entry(run, records, of)).collect(),
+            cells: own.map(|of| cell_entry(run, records, of)).collect(),
         }
     };
     let workloads = distinct(computed.cells.iter().map(|cell| &cell.workload));
     workloads.into_iter().map(section).collect()
 }
 
-fn cell_entry(run: &Run, records: &Records<'_>, figures: &CellFigures) -> Option<CellEntry> {
-    let cell = run.plan.cells.iter().find(|cell| cell.id == figures.cell)?;
-    let case = records.case(cell);
+fn cell_entry(run: &Run, records: &Records<'_>, figures: &CellFigures) -> CellEntry {
+    let case = figures.case(records);
+    let cell = case.cell;
     let client = figures.client.as_ref();
     let what = ["requests", "users"][usize::from(figures.users.is_some())];
     let limited = [Code::P001, Code::P020];
     let limited = figures.findings.iter().any(|code| limited.contains(code));
-    let rates: Vec<f64> = case.rates().into_iter().map(|(_, rate)| rate).collect();
+    let rates: Vec<f64> = values(case.rates()).collect();
     let (counters, own_counters) = counters(&case);
     let loads = case.measured().filter_map(|trial| trial.load.as_ref());
-    Some(CellEntry {
+    CellEntry {
         id: cell.id.clone(),
         label: match cell.rate_per_s.map(numbers::rate) {
             Some(rate) => format!("{}, {rate} {what}/s asked for", figures.label),
@@ -441,7 +447,7 @@ fn cell_entry(run: &Run, records: &Records<'_>, figures: &CellFigures) -> Option
         errors: figures.errors_by_kind.clone(),
         counters,
         own_counters,
-    })
+    }
 }
 
 /// Geometric mean of the rates of all `blocks`. A session that lacks one, or in which nothing was answered, is not

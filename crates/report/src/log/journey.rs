@@ -175,7 +175,7 @@ fn draw(plane: &mut Plane, own: &[Point<'_>], aside: f64, class: &'static str) {
         let mut words = format!("{}: {}", point.entry.run, point.value());
         if let Some((low, high)) = point.cell.ends {
             plane.line((x, low), (x, high), class);
-            words.push_str(&format!(" ({})", numbers::rates(low, high)));
+            words.push_str(&format!(" ({})", RATE.ends(low, high)));
         }
         plane.dot((x, point.rate), "circle", class, Tip::words(words));
     }

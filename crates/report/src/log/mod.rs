@@ -16,11 +16,10 @@
 //! Not for: reading run directories or keeping entries (the `cli` does), how far sessions lie apart
 //! (`prony_stats::compare_sessions`).
 
-pub mod between;
 mod changed;
 mod document;
 mod entry;
-mod history;
+pub(crate) mod history;
 mod journey;
 mod page;
 mod workload;

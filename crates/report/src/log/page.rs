@@ -10,7 +10,7 @@ use prony_stats::{
     CHANGE_SESSIONS_MIN, Conclusion, Ratio, SESSION_DEGREES_MIN, SessionComparison, sorted,
 };
 
-use super::changed::{self, block};
+use super::changed::{self, spaced};
 use super::document::{OVERVIEW, Region, is_plain};
 use super::entry::{Entry, Found, Revised, Section};
 use super::history::{Account, Change, Difference, History, Unlike};
@@ -305,7 +305,7 @@ fn claims(account: &Account) -> String {
         ]
     };
     let head = ["figure", "before", "now, /s", "ratio", "against"];
-    block(&filled(head, 0..0, account.claimed().map(row)))
+    spaced(&filled(head, 0..0, account.claimed().map(row)))
 }
 
 fn findings(found: &[Found]) -> String {

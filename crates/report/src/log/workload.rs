@@ -2,10 +2,10 @@
 //!
 //! Not for: what is said of the differences between entries (`page`).
 
-use super::entry::{CellEntry, Latency, Section};
+use super::entry::{CellEntry, ENDS, Latency, Section};
 use crate::escape::markdown;
 use crate::markdown::filled;
-use crate::numbers::{self, NOTHING};
+use crate::numbers::{self, NOTHING, RATE};
 
 /// Kinds of errors in words, where their names in the records are not clear.
 const KINDS: [(&str, &str); 6] = [
@@ -51,12 +51,12 @@ fn time(ns: Option<f64>) -> String {
 fn figures(cells: &[&CellEntry], is_program: bool) -> String {
     let row = |cell: &&CellEntry| {
         let rate = cell.rate_per_s.map(numbers::rate);
-        let ends = cell.ends.filter(|_| rate.is_some() && cell.blocks > 1);
+        let ends = cell.shown_ends().filter(|_| rate.is_some());
         let latency = |get: fn(&Latency) -> Option<f64>| cell.latency.as_ref().and_then(get);
         [
             place(cell),
             rate.unwrap_or_else(|| markdown(&cell.absent)),
-            ends.map_or_else(String::new, |(low, high)| numbers::rates(low, high)),
+            ends.map_or_else(String::new, |(low, high)| RATE.ends(low, high)),
             time(latency(|l| l.p50)),
             time(latency(|l| l.p99)),
             time(cell.cpu_ns),
@@ -66,7 +66,7 @@ fn figures(cells: &[&CellEntry], is_program: bool) -> String {
     let head = [
         "subject",
         if is_program { "rate/s" } else { "requests/s" },
-        "blocks from–to",
+        ENDS,
         "p50",
         "p99",
         "CPU/request",

@@ -117,7 +117,7 @@ impl CellPicture {
                 class,
                 value,
                 ends: None,
-                tip: Tip::of(cell, cell.path(path), value, words),
+                tip: Tip::figure(cell, cell.path(path), value, words),
             })
         });
         let number = cell.number(self.figures[self.number].1);

@@ -113,7 +113,7 @@ impl Tip {
     }
 
     /// Of a figure of a cell, by its path within it.
-    pub fn of(cell: &CellFigures, figure: impl Into<String>, value: f64, words: String) -> Tip {
+    pub fn figure(cell: &CellFigures, figure: impl Into<String>, value: f64, words: String) -> Tip {
         Tip {
             words,
             cell: cell.cell.clone(),

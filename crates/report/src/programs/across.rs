@@ -2,10 +2,10 @@
 //! do, how time grows with size. Each comparison is made within a block, and the blocks are what
 //! intervals are drawn from.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use prony_findings::{Records, measure};
-use prony_record::{Plan, PlannedSetting};
+use prony_record::PlannedSetting;
 use prony_stats::{Growth, SpreadKind, scaling};
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ use crate::Run;
 use crate::figures::{CellFigures, Figure};
 use crate::lists::{distinct, push_under};
 use crate::ratio::RatioFigure;
-use crate::settings::{THREADS, without};
+use crate::settings::{Settings, THREADS, without};
 
 /// Under this, what a process does once may show in the time of the smallest size.
 pub const START_UP_NS: f64 = 10e6;
@@ -122,9 +122,9 @@ pub fn across(run: &Run, records: &Records<'_>, cells: &[CellFigures]) -> Across
     let sound = |c: &&CellFigures| c.program.is_some() && !c.is_invalid();
     let programs: Vec<&CellFigures> = cells.iter().filter(sound).collect();
     Across {
-        effects: effects(&run.plan, records, &programs),
+        effects: effects(records, &programs),
         efficiencies: efficiencies(run, records, &programs),
-        scaling: scalings(&run.plan, records, &programs),
+        scaling: scalings(records, &programs),
     }
 }
 
@@ -139,12 +139,6 @@ pub fn main_count(cells: &[&CellFigures], workload: &str) -> Option<u64> {
         .into_iter()
         .max_by_key(|(count, cells)| (*cells, *count));
     most.map(|(count, _)| count)
-}
-
-fn rates(records: &Records<'_>, plan: &Plan, id: &str) -> BTreeMap<u32, f64> {
-    let cell = plan.cells.iter().find(|cell| cell.id == id);
-    let rates = cell.map(|cell| records.case(cell).rates());
-    rates.into_iter().flatten().collect()
 }
 
 /// Log ratios by block.
@@ -165,17 +159,19 @@ fn mean_logs(all: &[Logs]) -> Logs {
     means.collect()
 }
 
-fn log_ratios(value: &BTreeMap<u32, f64>, base: &BTreeMap<u32, f64>) -> Logs {
-    let log = |(block, rate): (&u32, &f64)| {
-        Some((*block, libm::log(*rate) - libm::log(*base.get(block)?)))
-    };
-    value.iter().filter_map(log).collect()
+/// The rate of one cell over that of another.
+fn log_ratios(records: &Records<'_>, value: &CellFigures, base: &CellFigures) -> Logs {
+    let base: BTreeMap<u32, f64> = base.case(records).rates().into_iter().collect();
+    let log =
+        |(block, rate): (u32, f64)| Some((block, libm::log(rate) - libm::log(*base.get(&block)?)));
+    let rates = value.case(records).rates();
+    rates.into_iter().filter_map(log).collect()
 }
 
-fn ratio_of(plan: &Plan, reference_cell: &str, logs: &Logs) -> Option<RatioFigure> {
+fn ratio_of(records: &Records<'_>, reference_cell: &str, logs: &Logs) -> Option<RatioFigure> {
     let pairs: Vec<(f64, f64)> = logs.values().map(|log| (libm::exp(*log), 1.0)).collect();
     let blocks: Vec<u32> = logs.keys().copied().collect();
-    RatioFigure::of(reference_cell, pairs)?.by_runs(plan, &blocks)
+    RatioFigure::from_pairs(reference_cell, pairs)?.by_runs(records.plan, &blocks)
 }
 
 /// Subject, workload and size.
@@ -183,15 +179,15 @@ fn work(cell: &CellFigures) -> (&str, &str, Option<u64>) {
     (&cell.subject, &cell.workload, count(cell))
 }
 
-fn effects(plan: &Plan, records: &Records<'_>, cells: &[&CellFigures]) -> Vec<Effect> {
+fn effects(records: &Records<'_>, cells: &[&CellFigures]) -> Vec<Effect> {
     let cells = cells.iter().copied().filter(|c| is_timed(c));
     let cells: Vec<&CellFigures> = cells.collect();
     let subjects = distinct(cells.iter().map(|c| c.subject.as_str()));
     let mut found = Vec::new();
-    for setting in plan.settings.iter().filter(|s| s.name != THREADS) {
+    for setting in records.plan.settings.iter().filter(|s| s.name != THREADS) {
         for value in setting.values.iter().skip(1) {
             for subject in &subjects {
-                found.extend(of_change(plan, records, &cells, (setting, value, subject)));
+                found.extend(of_change(records, &cells, (setting, value, subject)));
             }
         }
     }
@@ -200,7 +196,6 @@ fn effects(plan: &Plan, records: &Records<'_>, cells: &[&CellFigures]) -> Vec<Ef
 
 /// What a value of a setting does to a subject: one effect a workload, and all together where there are several.
 fn of_change(
-    plan: &Plan,
     records: &Records<'_>,
     cells: &[&CellFigures],
     (setting, value, subject): (&PlannedSetting, &str, &str),
@@ -214,7 +209,7 @@ fn of_change(
             base: base.to_owned(),
             workload: workload.map(str::to_owned),
             pairs,
-            ratio: ratio_of(plan, "", logs)?,
+            ratio: ratio_of(records, "", logs)?,
         })
     };
     let has = |cell: &CellFigures, value: &str| {
@@ -228,8 +223,7 @@ fn of_change(
         // Each with the one that differs in nothing else.
         let pairs = own().filter(|with| has(with, value)).filter_map(|with| {
             let other = own().find(|of| has(of, base) && rest(of) == rest(with))?;
-            let rates = |cell: &CellFigures| rates(records, plan, &cell.cell);
-            Some(log_ratios(&rates(with), &rates(other)))
+            Some(log_ratios(records, with, other))
         });
         let pairs: Vec<Logs> = pairs.filter(|logs| !logs.is_empty()).collect();
         let logs = mean_logs(&pairs);
@@ -255,32 +249,22 @@ pub fn cores(run: &Run) -> u32 {
 
 fn efficiencies(run: &Run, records: &Records<'_>, cells: &[&CellFigures]) -> Vec<Efficiency> {
     let threads = |cell: &CellFigures| cell.program.as_ref().map_or(0, |p| p.threads);
-    let mut found = Vec::new();
-    for many in cells.iter().filter(|c| threads(c) > 1 && is_timed(c)) {
+    let cores = f64::from(cores(run));
+    let efficiency = |many: &&CellFigures| {
         let settings = without(&many.settings, THREADS);
         let same = |one: &&&CellFigures| {
             threads(one) == 1
                 && work(one) == work(many)
                 && without(&one.settings, THREADS) == settings
         };
-        let Some(one) = cells.iter().find(same) else {
-            continue;
-        };
+        let one = cells.iter().find(same)?;
         let k = f64::from(threads(many));
-        let mut logs = log_ratios(
-            &rates(records, &run.plan, &many.cell),
-            &rates(records, &run.plan, &one.cell),
-        );
+        let mut logs = log_ratios(records, many, one);
         logs.values_mut().for_each(|log| *log -= libm::log(k));
-        let Some(ratio) = ratio_of(&run.plan, &one.cell, &logs) else {
-            continue;
-        };
-        let cores = f64::from(cores(run));
-        found.push(Efficiency {
+        Some(Efficiency {
             subject: many.subject.clone(),
             workload: many.workload.clone(),
             count: work(many).2.unwrap_or(0),
-            settings,
             threads: threads(many),
             cell: many.cell.clone(),
             most: if cores > 0.0 {
@@ -288,36 +272,30 @@ fn efficiencies(run: &Run, records: &Records<'_>, cells: &[&CellFigures]) -> Vec
             } else {
                 1.0
             },
-            ratio,
-        });
-    }
-    found
+            ratio: ratio_of(records, &one.cell, &logs)?,
+            settings,
+        })
+    };
+    let several = |cell: &&&CellFigures| threads(cell) > 1 && is_timed(cell);
+    let all = cells.iter().filter(several);
+    all.filter_map(efficiency).collect()
 }
 
-fn scalings(plan: &Plan, records: &Records<'_>, cells: &[&CellFigures]) -> Vec<ScalingFigure> {
+fn scalings(records: &Records<'_>, cells: &[&CellFigures]) -> Vec<ScalingFigure> {
     let mut families: Vec<(_, Vec<&CellFigures>)> = Vec::new();
     for cell in cells {
-        push_under(
-            &mut families,
-            (&cell.workload, &cell.subject, &cell.settings),
-            *cell,
-        );
+        let family = (&cell.workload, &cell.subject, &cell.settings);
+        push_under(&mut families, family, *cell);
     }
-    let mut found = Vec::new();
-    for ((workload, subject, settings), own) in families {
-        let blocks = by_block(plan, records, &own);
-        let Some(seen) = scaling(&blocks) else {
-            continue;
+    let figure = |((workload, subject, settings), own): ((&String, &String, &Settings), Vec<_>)| {
+        let seen = scaling(&times(records, &own))?;
+        let point = |cell: &&CellFigures| {
+            let program = cell.program.as_ref()?;
+            Some((program.count, program.elapsed_ns?.median))
         };
-        let points: BTreeMap<u64, f64> = own
-            .iter()
-            .filter_map(|c| {
-                let program = c.program.as_ref()?;
-                Some((program.count, program.elapsed_ns?.median))
-            })
-            .collect();
+        let points: BTreeMap<u64, f64> = own.iter().filter_map(point).collect();
         let first = points.values().next();
-        found.push(ScalingFigure {
+        Some(ScalingFigure {
             start_up: first.is_some_and(|ns| *ns < START_UP_NS),
             points: points.into_iter().collect(),
             blocks: seen.blocks,
@@ -332,18 +310,17 @@ fn scalings(plan: &Plan, records: &Records<'_>, cells: &[&CellFigures]) -> Vec<S
             workload: workload.clone(),
             subject: subject.clone(),
             settings: settings.clone(),
-        });
-    }
-    found
+        })
+    };
+    families.into_iter().filter_map(figure).collect()
 }
 
 /// `(size, elapsed)` by block.
-fn by_block(plan: &Plan, records: &Records<'_>, cells: &[&CellFigures]) -> Vec<Vec<(f64, f64)>> {
+fn times(records: &Records<'_>, cells: &[&CellFigures]) -> Vec<Vec<(f64, f64)>> {
     let mut blocks: BTreeMap<u32, Vec<(f64, f64)>> = BTreeMap::new();
-    let ids: BTreeSet<&str> = cells.iter().map(|c| c.cell.as_str()).collect();
-    for cell in plan.cells.iter().filter(|c| ids.contains(c.id.as_str())) {
-        for (trial, run) in records.case(cell).runs() {
-            if let (Some(count), Some(elapsed)) = (cell.count, measure::elapsed(run)) {
+    for case in cells.iter().map(|cell| cell.case(records)) {
+        for (trial, run) in case.runs() {
+            if let (Some(count), Some(elapsed)) = (case.cell.count, measure::elapsed(run)) {
                 let points = blocks.entry(trial.block).or_default();
                 points.push((count as f64, elapsed.0));
             }

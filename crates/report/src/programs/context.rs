@@ -4,13 +4,12 @@ use prony_base::plural;
 
 use super::across::Across;
 use super::works::{self, Family, Kind};
-use crate::Run;
 use crate::figures::CellFigures;
 use crate::lists::distinct;
 use crate::notes::Notes;
-use crate::numbers;
 use crate::settings::{Settings, THREADS, with_settings};
 use crate::words::paragraph;
+use crate::{Run, numbers};
 
 /// What the sections are made from.
 pub struct Context<'a> {
@@ -54,18 +53,18 @@ impl<'a> Context<'a> {
 
     /// What the programs were asked to do.
     pub(super) fn asked(&self, family: &Family<'_>, workloads: &[&str]) -> Vec<String> {
-        let mut said = Vec::new();
+        let mut lines = Vec::new();
         // Where a title stands above the tables, the name of the work tells nothing more.
         let plan = &self.run.plan;
         let named = |name: &&str| works::title(plan, name) != *name || *name == family.work;
         if !family.args.is_empty() {
             let args = family.args.join(" ");
-            said.push(format!(
+            lines.push(format!(
                 "The work is {}, with the arguments {args}.",
                 family.work
             ));
         } else if family.kind != Kind::Sweep && !workloads.iter().all(named) {
-            said.push(format!("The work is {}.", family.work));
+            lines.push(format!("The work is {}.", family.work));
         }
         let own = self
             .cells
@@ -73,9 +72,9 @@ impl<'a> Context<'a> {
             .filter(|c| workloads.contains(&c.workload.as_str()));
         let mut further = own.filter_map(|c| c.program.as_ref());
         if further.any(|p| p.lines_left_out > 0) {
-            said.push(paragraph("programs: lines"));
+            lines.push(paragraph("programs: lines"));
         }
-        said
+        lines
     }
 
     /// Names of the settings that differ among `cells`: the threads, and the others in the plan's

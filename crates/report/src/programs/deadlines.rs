@@ -5,6 +5,7 @@ use super::figures::{DurationFigures, MissedRun};
 use super::tables::{MEMORY, ON_ELAPSED};
 use super::works::Family;
 use super::{Captioned, Part, captioned, lengths_of, pictures, plain, works};
+use crate::figure::BLOCK;
 use crate::figures::CellFigures;
 use crate::grid::Grid;
 use crate::numbers::{self, COUNT, TIME};
@@ -16,16 +17,16 @@ use crate::words::paragraph;
 const MISSED_MAX: usize = 50;
 
 const COLUMNS: [Shown; 9] = [
-    Shown::of("min", "program.durations.min_ns", TIME).detail(),
-    Shown::of("max", "program.durations.max_ns", TIME),
-    Shown::of("average", "program.durations.mean_ns", TIME).marked(ON_ELAPSED),
-    Shown::of("missed", "program.durations.missed_count", COUNT),
-    Shown::of("runs", "program.durations.runs", COUNT).detail(),
-    Shown::of("p99", "program.durations.p99_ns", TIME),
-    Shown::of("p99.9", "program.durations.p99_9_ns", TIME)
+    Shown::new("min", "program.durations.min_ns", TIME).detail(),
+    Shown::new("max", "program.durations.max_ns", TIME),
+    Shown::new("average", "program.durations.mean_ns", TIME).marked(ON_ELAPSED),
+    Shown::new("missed", "program.durations.missed_count", COUNT),
+    Shown::new("runs", "program.durations.runs", COUNT).detail(),
+    Shown::new("p99", "program.durations.p99_ns", TIME),
+    Shown::new("p99.9", "program.durations.p99_9_ns", TIME)
         .supported("program.durations.p99_9_supported")
         .detail(),
-    Shown::of("deadline", "program.durations.deadline_ns", TIME).detail(),
+    Shown::new("deadline", "program.durations.deadline_ns", TIME).detail(),
     MEMORY,
 ];
 
@@ -60,14 +61,14 @@ impl<'a> Context<'a> {
     fn kernel_settings(&self, cells: &[&CellFigures]) -> Vec<String> {
         let settings = self.run.plan.settings.iter();
         let own = settings.filter(|s| cells.iter().any(|c| c.settings.contains_key(&s.name)));
-        let said = own.filter_map(|s| {
+        let lines = own.filter_map(|s| {
             let sysctl = s.sysctl.as_ref()?;
             Some(format!(
                 "{} is the kernel's {sysctl}, set for the time of each trial.",
                 s.name
             ))
         });
-        said.collect()
+        lines.collect()
     }
 
     /// A row for each cell.
@@ -100,8 +101,8 @@ impl<'a> Context<'a> {
             .fold(0, u64::saturating_add);
         if all == 0 {
             let any = with().any(|(_, of)| of.deadline_ns > 0);
-            let said = any.then(|| "No deadline was missed.".to_owned());
-            return (None, said.into_iter().collect());
+            let lines = any.then(|| "No deadline was missed.".to_owned());
+            return (None, lines.into_iter().collect());
         }
         let caption = match all > lines.len() as u64 {
             true => format!(
@@ -143,9 +144,7 @@ fn missed_rows(lines: &[Missed<'_>]) -> Table {
         .head(column("subject", "", false), |line: &Missed<'_>| {
             Entry::text(line.0)
         })
-        .head(head("block"), |(_, run, _)| {
-            Entry::text(run.block.saturating_add(1).to_string())
-        })
+        .head(head(BLOCK), |(_, run, _)| Entry::text(run.block_number()))
         .head(head("run"), |(_, run, _)| {
             Entry::text(numbers::count(run.run))
         })

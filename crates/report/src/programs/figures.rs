@@ -3,10 +3,10 @@
 use prony_base::Nanos;
 use prony_findings::{Case, measure};
 use prony_record::{Cell, Histogram, ProgramLine, ProgramReport};
-use prony_stats::{PERIODS_MIN, Rate, Share, Tail, Time, quantile};
+use prony_stats::{PERIODS_MIN, Share, Tail, quantile};
 use serde::Serialize;
 
-use crate::figure::{Figure, merged};
+use crate::figure::{Figure, block_number, merged};
 use crate::lists::distinct;
 
 /// What a program recorded, over the blocks of a cell.
@@ -82,6 +82,13 @@ pub struct MissedRun {
     pub ns: u64,
 }
 
+impl MissedRun {
+    /// Its block as a reader counts them.
+    pub fn block_number(&self) -> String {
+        block_number(self.block)
+    }
+}
+
 /// The figures of a cell; `None` of a server's.
 pub fn of_cell(case: &Case<'_>) -> Option<ProgramFigures> {
     if !case.is_program() {
@@ -89,14 +96,9 @@ pub fn of_cell(case: &Case<'_>) -> Option<ProgramFigures> {
     }
     let runs: Vec<&ProgramReport> = case.runs().map(|(_, run)| run).collect();
     let lines = || runs.iter().filter_map(|run| measure::line(run));
-    let over = |of: fn(&ProgramReport) -> u64| {
-        Figure::range(&runs.iter().map(|run| of(run) as f64).collect::<Vec<_>>())
-    };
-    let elapsed: Vec<f64> = runs
-        .iter()
-        .filter_map(|run| Some(measure::elapsed(run)?.0))
-        .collect();
-    let bytes: Vec<f64> = lines().filter_map(bytes_per_s).collect();
+    let over = |of: fn(&ProgramReport) -> u64| Figure::range(runs.iter().map(|run| of(run) as f64));
+    let elapsed = runs.iter();
+    let elapsed = elapsed.filter_map(|run| Some(measure::elapsed(run)?.0));
     let (first, printed) = (lines().next(), lines().find(has_checksum));
     let printed_most = runs.iter().map(|run| run.lines.len()).max();
     Some(ProgramFigures {
@@ -104,8 +106,8 @@ pub fn of_cell(case: &Case<'_>) -> Option<ProgramFigures> {
         measure: first.map_or_else(String::new, |line| line.measure.clone()),
         threads: first.map_or(0, |line| line.threads),
         handled: lines().filter_map(measure::handled_of).min(),
-        elapsed_ns: Figure::of::<Time>(&elapsed),
-        bytes_per_s: Figure::of::<Rate>(&bytes),
+        elapsed_ns: Figure::interval(elapsed),
+        bytes_per_s: Figure::interval(lines().filter_map(bytes_per_s)),
         wall_ns: over(|run| run.wall_ns),
         cpu_ns: over(|run| run.user_ns.saturating_add(run.system_ns)),
         cpu_user_ns: over(|run| run.user_ns),
@@ -151,7 +153,6 @@ fn durations(case: &Case<'_>) -> Option<DurationFigures> {
     for (_, durations) in &blocks {
         tail.add(&durations.histogram, Share(0.999), None);
     }
-    let means: Vec<f64> = blocks.iter().map(|(_, d)| d.mean_ns).collect();
     let missed = blocks.iter().flat_map(|(block, durations)| {
         let named = durations.missed.iter();
         named.map(|missed| MissedRun {
@@ -169,7 +170,7 @@ fn durations(case: &Case<'_>) -> Option<DurationFigures> {
     Some(DurationFigures {
         runs: sum(|d| d.count),
         min_ns: blocks.iter().map(|(_, d)| d.min_ns).min()?,
-        mean_ns: Figure::range(&means),
+        mean_ns: Figure::range(blocks.iter().map(|(_, d)| d.mean_ns)),
         p99_ns: quantile(&histogram, 0.99).map(|ns| ns.0),
         p99_9_ns: quantile(&histogram, 0.999).map(|ns| ns.0),
         // Runs follow each other on one thread: each is a period of its own.

@@ -59,18 +59,9 @@ pub fn questions<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<RankedQuesti
                 && Some(works::threads(plan, c)) == first
         };
         let subjects = timed.iter().copied().filter(is_in);
-        RankedQuestion {
-            title: heading(works::title(plan, workload), count),
-            by: By {
-                heading: "time",
-                path: "program.elapsed_ns",
-                unit: TIME,
-                falls: true,
-                ..BY_RATE
-            },
-            subjects: subjects.map(|c| (c.subject.clone(), c)).collect(),
-            without: None,
-        }
+        let title = heading(works::title(plan, workload), count);
+        let subjects = subjects.map(|c| (c.subject.clone(), c));
+        RankedQuestion::new(title, BY_TIME, subjects.collect())
     };
     let workloads = distinct(timed.iter().map(|c| c.workload.as_str()));
     let mut all: Vec<RankedQuestion<'_>> = workloads.into_iter().map(question).collect();
@@ -103,12 +94,8 @@ fn lengths<'a>(run: &Run, own: &[&'a CellFigures]) -> Vec<RankedQuestion<'a>> {
     let question = |(workload, by): (&str, By)| {
         let cells = own.iter().copied().filter(|c| c.workload == workload);
         let label = |c: &'a CellFigures| (with_settings(&c.subject, &c.settings), c);
-        RankedQuestion {
-            title: format!("{}: {}", title(&run.plan, workload), by.heading),
-            by,
-            subjects: cells.filter(with_deadline).map(label).collect(),
-            without: None,
-        }
+        let title = format!("{}: {}", title(&run.plan, workload), by.heading);
+        RankedQuestion::new(title, by, cells.filter(with_deadline).map(label).collect())
     };
     let workloads = own.iter().filter(|c| with_deadline(c));
     let workloads = distinct(workloads.map(|c| c.workload.as_str()));
@@ -118,12 +105,17 @@ fn lengths<'a>(run: &Run, own: &[&'a CellFigures]) -> Vec<RankedQuestion<'a>> {
         .collect()
 }
 
-/// Nothing is claimed of lengths of runs.
-const BY_LENGTH: By = By {
+const BY_TIME: By = By {
+    heading: "time",
+    path: "program.elapsed_ns",
     unit: TIME,
     falls: true,
-    ratio: |_| None,
     ..BY_RATE
+};
+/// Nothing is claimed of lengths of runs.
+const BY_LENGTH: By = By {
+    ratio: None,
+    ..BY_TIME
 };
 
 fn lengths_of(cell: &CellFigures) -> Option<&DurationFigures> {
@@ -178,15 +170,10 @@ impl<'a> Context<'a> {
     /// Rates with all settings, the highest first.
     fn rates_picture(&self, cells: &[&'a CellFigures]) -> Option<Picture> {
         let names = self.unusual_labels(cells).into_iter();
-        let question = RankedQuestion {
-            title: "Rate a second (settings have their first value unless named)".to_owned(),
-            by: By {
-                heading: "a second",
-                ..BY_RATE
-            },
-            subjects: names.zip(cells.iter().copied()).collect(),
-            without: None,
-        };
-        Some(chart::picture(&Ranking::of(&question)?))
+        let title = "Rate a second (settings have their first value unless named)".to_owned();
+        let heading = "a second";
+        let by = By { heading, ..BY_RATE };
+        let question = RankedQuestion::new(title, by, names.zip(cells.iter().copied()).collect());
+        Some(chart::picture(&Ranking::from_question(&question)?))
     }
 }

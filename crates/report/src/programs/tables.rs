@@ -27,14 +27,14 @@ pub const ON_ELAPSED: &[Code] = &[Code::P007, Code::P008, Code::P013, Code::P014
 const ON_MEMORY: &[Code] = &[Code::P016];
 
 /// Time of the work.
-const ELAPSED: Shown = Shown::of("elapsed", "program.elapsed_ns", TIME).marked(ON_ELAPSED);
+const ELAPSED: Shown = Shown::new("elapsed", "program.elapsed_ns", TIME).marked(ON_ELAPSED);
 /// What is counted, a second.
-const COUNTED: Shown = Shown::of("", "rate_per_s", RATE).detail();
-const SPEED: Shown = Shown::of("MB/s", "program.bytes_per_s", MEGABYTES).detail();
+const COUNTED: Shown = Shown::new("", "rate_per_s", RATE).detail();
+const SPEED: Shown = Shown::new("MB/s", "program.bytes_per_s", MEGABYTES).detail();
 const MEGABYTES: FigureUnit = FigureUnit::Of(1_000_000);
-const CPU: Shown = Shown::of("CPU", "program.cpu_ns", TIME).detail();
+const CPU: Shown = Shown::new("CPU", "program.cpu_ns", TIME).detail();
 /// The most memory of the process.
-pub const MEMORY: Shown = Shown::of("memory", "memory_peak_bytes", BYTES)
+pub const MEMORY: Shown = Shown::new("memory", "memory_peak_bytes", BYTES)
     .marked(ON_MEMORY)
     .detail();
 

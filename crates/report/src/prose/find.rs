@@ -56,7 +56,7 @@ pub fn marks(text: &str) -> Result<Vec<Mark>, Damaged> {
     reader.end()
 }
 
-/// A text without the comments around its bound figures: a line that begins with one would be a block of HTML. What stands in its code
+/// A text without the comments around its bound figures: a line that begins with one would begin HTML. What stands in its code
 /// stays.
 pub fn without_marks(text: &str) -> String {
     let comments = comments(text).into_iter();

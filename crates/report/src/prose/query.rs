@@ -18,24 +18,9 @@ use crate::numbers::{self, FigureUnit};
 use crate::words::few;
 
 /// Short names, and what they stand for in a cell.
-const SHORT: [(&str, &str); 16] = [
-    ("rate", "rate_per_s"),
-    ("p50", "latency_ns.p50"),
-    ("p90", "latency_ns.p90"),
-    ("p99", "latency_ns.p99"),
-    ("p99_9", "latency_ns.p99_9"),
-    ("max", "latency_max_ns"),
-    ("cpu", "cpu_subject_ns"),
-    ("cpu_generator", "cpu_generator_ns"),
-    ("memory", "memory_peak_bytes"),
-    ("ready", "ready_ns"),
-    ("first", "first_answer_ns"),
-    ("after-rest", "after_rest_ns"),
-    ("blocks", "rate_per_s.blocks"),
-    ("ratio.p50", "ratios.p50"),
-    ("ratio.p99", "ratios.p99"),
-    ("ratio.cpu", "ratios.cpu_subject"),
-];
+const SHORT: &str = "rate=rate_per_s p50=latency_ns.p50 p90=latency_ns.p90 p99=latency_ns.p99 p99_9=latency_ns.p99_9 max=latency_max_ns \
+    cpu=cpu_subject_ns cpu_generator=cpu_generator_ns memory=memory_peak_bytes ready=ready_ns first=first_answer_ns \
+    after-rest=after_rest_ns blocks=rate_per_s.blocks ratio.p50=ratios.p50 ratio.p99=ratios.p99 ratio.cpu=ratios.cpu_subject";
 /// Keys that are none of a setting.
 const KEYS: [&str; 6] = ["cell", "subject", "workload", "connections", "n", "rate"];
 const FORMS: [&str; 6] = ["value", "interval", "whole", "times", "change", "claim"];
@@ -85,7 +70,7 @@ fn unknown<T>(
 
 /// The figure that `words` name, of the run whose `summary.json` is `summary`, as documents write it.
 pub fn figure(summary: &Value, words: &str) -> Result<String, Wrong> {
-    let query = Query::of(words)?;
+    let query = Query::parse(words)?;
     let name = query.name.as_str();
     if name == RESOLUTION {
         return resolution(summary, &query);
@@ -99,11 +84,15 @@ pub fn figure(summary: &Value, words: &str) -> Result<String, Wrong> {
         };
     }
     let cell = query.cell_of(summary)?;
-    let short = SHORT.iter().find(|(short, _)| *short == name);
-    let path = short.map_or(name, |(_, path)| path);
+    let path = short().find(|(short, _)| *short == name);
+    let path = path.map_or(name, |(_, path)| path);
     let found = at(cell, path)?;
     let bound = bound(cell, path)?;
     shown(found, path, &query, bound)
+}
+
+fn short() -> impl Iterator<Item = (&'static str, &'static str)> {
+    SHORT.split(' ').filter_map(|pair| pair.split_once('='))
 }
 
 /// Words, taken apart.
@@ -116,7 +105,7 @@ struct Query {
 }
 
 impl Query {
-    fn of(text: &str) -> Result<Query, Wrong> {
+    fn parse(text: &str) -> Result<Query, Wrong> {
         let mut words = words(text)?.into_iter();
         let Some((None, name)) = words.next() else {
             return other("the name of a figure comes first: {{rate \"ping\" subject=rust/prony}}");
@@ -241,7 +230,7 @@ fn at<'a>(root: &'a Value, path: &str) -> Result<&'a Value, Wrong> {
             Some(next) => next,
             None => {
                 let is_cell = root.get("cell").is_some();
-                let short = SHORT.iter().map(|(short, _)| *short);
+                let short = short().map(|(short, _)| short);
                 let short = short.filter(|_| is_cell && std::ptr::eq(here, root));
                 let run = [RESOLUTION].into_iter().filter(|_| !is_cell);
                 let own = here.as_object().into_iter().flat_map(Map::keys);

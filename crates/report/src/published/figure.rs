@@ -2,12 +2,13 @@
 
 use prony_findings::{Records, Verdict};
 use prony_record::{Cell, CellMetric, Measurand, Named, NotRun};
-use prony_stats::{BLOCKS_INTERVAL_MIN, Ratio, SpreadKind};
+use prony_stats::{BLOCKS_INTERVAL_MIN, SpreadKind};
 use serde::Serialize;
 
 use super::values;
 use crate::Run;
-use crate::figures::{CellFigures, Figure};
+use crate::figure::{Figure, values};
+use crate::figures::CellFigures;
 use crate::metrics::Metric;
 use crate::programs::across::Across;
 use crate::ratio::{self, OpenSide, RatioFigure, Unclaimed};
@@ -141,9 +142,7 @@ impl Answer {
     fn take_alone(&mut self, from: &Sources<'_>, own: Place<'_>) -> Result<(), Absence> {
         let case = from.records.case(own.cell);
         let found = if self.metric.is_of_blocks() {
-            let values = values::values(from.run, &case, self.metric);
-            let values: Vec<f64> = values.into_iter().map(|(_, value)| value).collect();
-            Figure::of::<Ratio>(&values)
+            Figure::interval(values(values::values(from.run, &case, self.metric)))
         } else {
             values::of_all(&case, self.metric)
         };
@@ -226,6 +225,12 @@ impl Answer {
         } else if self.ratio.as_ref().is_some_and(|of| of.is_disturbed) {
             self.unsettled = <&str>::from(Unclaimed::Disturbed).to_owned();
         }
+    }
+
+    /// The ends that are shown: of a count, or a single value, none.
+    pub fn shown_ends(&self) -> Option<(f64, f64)> {
+        let is_spread = self.spread != AnswerSpread::Count && self.blocks > 1;
+        self.low.zip(self.high).filter(|_| is_spread)
     }
 
     /// The ends between which it lies, open where it is a bound.

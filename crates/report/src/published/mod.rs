@@ -3,7 +3,7 @@
 //!
 //! A claim is a statement of a figure: that it lies in a range, that it is a ratio, that one is higher than another. It
 //! is held against an interval ([`outcome()`]): it holds where the interval lies in the range stated, it is contradicted
-//! where none of it does, and nothing is settled in between, by a quick run, or from too few blocks. The intervals of all
+//! where none of it does, and nothing is settled in between, by a quick run, or from too few values. The intervals of all
 //! ratios of the section hold together. An absolute figure is one of its machine, which no other one settles.
 //!
 //! Not for: what is claimed of this run's own comparisons ([`crate::claims`]).

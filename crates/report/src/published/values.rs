@@ -10,7 +10,7 @@ use crate::clients::figures::download_bytes_per_s;
 use crate::figure::{Figure, by_block};
 use crate::metrics::Metric;
 
-/// The values by block, of metrics that have one in each ([`CellMetric::is_of_blocks`]).
+/// The values of metrics that have one in each trial ([`CellMetric::is_of_blocks`]).
 pub fn values(run: &Run, case: &Case<'_>, metric: CellMetric) -> Vec<(u32, f64)> {
     let is_server = !case.is_client() && !case.is_program();
     let [_, first, after_rest] = Metric::OF_START;
@@ -111,14 +111,13 @@ pub fn of_all(case: &Case<'_>, metric: CellMetric) -> Option<Figure> {
         CellMetric::Shortest => runs().map(|of| of.min_ns).collect(),
         _ => Vec::new(),
     };
-    let blocks = values.len();
+    let count = values.len();
     let value = match metric {
         CellMetric::Longest => values.into_iter().max(),
         CellMetric::Shortest => values.into_iter().min(),
         _ => values.into_iter().reduce(u64::saturating_add),
     };
-    let figure = Figure::range(&[value? as f64])?;
-    Some(Figure { blocks, ..figure })
+    Figure::total(value? as f64, count)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use crate::ratio::OpenSide;
 use prony_record::{CellMetric, Dimension, Stated};
 
-use super::figure::{Absence, Answer, AnswerSpread};
+use super::figure::{Absence, Answer};
 use super::{ClaimOutcome, Judged};
 use crate::grid::Grid;
 use crate::numbers::{self, FigureUnit, NOTHING};
@@ -145,10 +145,7 @@ fn shown(path: &str, answer: Option<&Answer>) -> Entry {
     let whose = whose(answer);
     let show = |value: f64| format!("{whose}: {bound}{}", unit.text(value));
     let mut entry = Entry::figure(path.to_owned(), answer.value, show);
-    if let (Some(low), Some(high)) = (answer.low, answer.high)
-        && answer.spread != AnswerSpread::Count
-        && answer.blocks > 1
-    {
+    if let Some((low, high)) = answer.shown_ends() {
         entry.below = unit.ends(low, high);
     }
     if let Some(part) = answer.handled {

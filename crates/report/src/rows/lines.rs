@@ -21,24 +21,24 @@ pub fn before(run: &Run, section: &Section<'_>) -> Vec<String> {
         None => format!("its status is {}", workload.expect_status),
     };
     let asked = format!("{}{body}", sent(workload, false));
-    let mut said = paragraphs("rows: request");
-    said[0] = said[0]
+    let mut lines = paragraphs("rows: request");
+    lines[0] = lines[0]
         .replace("{right}", &right)
         .replace("{asked}", &asked);
-    said.extend(on_its_cores(&run.plan, section));
+    lines.extend(on_its_cores(&run.plan, section));
     if let Some(counter) = &workload.counter {
         let then = match counter.ended_by {
             None => "rows: kept by nothing",
             Some(Ended::Stopped) => "rows: kept after a stop",
             Some(Ended::Killed) => "rows: kept after a kill",
         };
-        said.push(format!(
+        lines.push(format!(
             "{} {}",
             paragraph("rows: durability"),
             paragraph(then)
         ));
     }
-    said
+    lines
 }
 
 /// What shares the subject's cores.
@@ -70,9 +70,9 @@ pub fn method(run: &Run) -> Option<String> {
         (any(|w| !w.rows.is_empty()), "rows: method"),
         (any(|w| w.counter.is_some()), "rows: method of numbers"),
     ];
-    let said = told.into_iter().filter(|(is_there, _)| *is_there);
-    let said: Vec<String> = said.map(|(_, name)| paragraph(name)).collect();
-    (!said.is_empty()).then(|| said.join(" "))
+    let lines = told.into_iter().filter(|(is_there, _)| *is_there);
+    let lines: Vec<String> = lines.map(|(_, name)| paragraph(name)).collect();
+    (!lines.is_empty()).then(|| lines.join(" "))
 }
 
 fn stands_around(plan: &Plan) -> bool {
@@ -105,8 +105,8 @@ mod tests {
         };
         assert_eq!(of(0, 0), None);
         for (backings, fronts) in [(1, 0), (0, 1), (1, 1)] {
-            let said = of(backings, fronts).expect("something stands around it");
-            assert!(said.starts_with("Services behind a subject and proxies before it"));
+            let lines = of(backings, fronts).expect("something stands around it");
+            assert!(lines.starts_with("Services behind a subject and proxies before it"));
         }
     }
 }

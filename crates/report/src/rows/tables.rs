@@ -6,7 +6,7 @@ use prony_record::{Ended, PlannedRow};
 
 use super::figures::{CounterFigures, ProcessFigures, ROLES};
 use super::sections::{Rows, Section, share};
-use crate::figure::spread_word;
+use crate::figure::{ALL, in_blocks, spread_word};
 use crate::figures::CellFigures;
 use crate::grid::Grid;
 use crate::lists::distinct;
@@ -28,13 +28,13 @@ const OF_ROWS: [Metric; 7] = [
     Metric::P99_9,
     Metric::RECEIVED,
 ];
-const SECONDS: Shown = Shown::of("deviation", "service.seconds.deviation_per_s", RATE)
+const SECONDS: Shown = Shown::new("deviation", "service.seconds.deviation_per_s", RATE)
     .below("over seconds")
     .detail();
 const ACKNOWLEDGED: Shown =
-    Shown::of("acknowledged", "service.counter.acknowledged", COUNT).below("all blocks");
-const COUNTED: Shown = Shown::of("counted", "service.counter.counted", COUNT).marked(ON_COUNTED);
-const KEPT: Shown = Shown::of("kept", "service.counter.kept", COUNT);
+    Shown::new("acknowledged", "service.counter.acknowledged", COUNT).below(ALL);
+const COUNTED: Shown = Shown::new("counted", "service.counter.counted", COUNT).marked(ON_COUNTED);
+const KEPT: Shown = Shown::new("kept", "service.counter.kept", COUNT);
 /// Codes of the findings that are footnotes on what was counted.
 const ON_COUNTED: &[Code] = &[Code::P023, Code::P025];
 /// The same on what was lost.
@@ -48,7 +48,7 @@ const MEMORY: [Shown; 3] = [
 ];
 
 const fn memory(title: &'static str, path: &'static str) -> Shown {
-    Shown::of(title, path, BYTES).below("peak").detail()
+    Shown::new(title, path, BYTES).below("peak").detail()
 }
 
 impl Notes {
@@ -270,7 +270,7 @@ fn counted(counter: &CounterFigures) -> Option<String> {
 fn lost(counter: &CounterFigures) -> Entry {
     let mut lost = Entry::text(lost_words(counter));
     if counter.lost > 0 && counter.asked > 1 && !counter.keeps_nothing {
-        lost.below = format!("in {} of {} blocks", counter.blocks_lost, counter.asked);
+        lost.below = format!("in {}", in_blocks(counter.blocks_lost, counter.asked));
     }
     lost
 }
@@ -320,9 +320,9 @@ fn came_of(counter: &CounterFigures) -> String {
         (missing, _) => Some(format!("{} not counted", numbers::count(missing))),
     };
     let kept = counter.ended_by.map(|_| lost_words(counter));
-    let said: Vec<String> = counted.into_iter().chain(kept).collect();
-    match said.is_empty() {
+    let words: Vec<String> = counted.into_iter().chain(kept).collect();
+    match words.is_empty() {
         true => "not asked".to_owned(),
-        false => said.join(", "),
+        false => words.join(", "),
     }
 }

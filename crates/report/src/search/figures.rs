@@ -2,10 +2,9 @@
 
 use prony_findings::Case;
 use prony_record::{RateSearch, RateStep, StepOutcome};
-use prony_stats::Rate;
 use serde::Serialize;
 
-use crate::figure::{self, Figure};
+use crate::figure::{Figure, latencies, values};
 use crate::numbers;
 
 /// Steps whose rates lie no farther apart are one point of the curve.
@@ -26,13 +25,13 @@ pub struct SearchFigures {
     pub blocks_at_least: usize,
     /// Blocks in which no rate kept the objective.
     pub blocks_nowhere: usize,
-    /// Steps of all blocks.
+    /// Steps of all searches.
     pub steps: usize,
     /// Requests a second of the closed loop before the search.
     pub closed_loop_per_s: Option<Figure>,
     /// Median latency of the kept steps within 5 % of the highest rate.
     pub p50_ns: Option<Figure>,
-    /// Latency against rate, over the steps of all blocks in which the generator kept up; rates rise.
+    /// Latency against rate, over the steps in which the generator kept up; rates rise.
     pub curve: Vec<CurvePoint>,
 }
 
@@ -72,8 +71,6 @@ pub fn of_cell(case: &Case<'_>) -> Option<SearchFigures> {
     let asked = case.workload?.find_max.as_ref()?;
     let searches: Vec<&RateSearch> = searches(case);
     let steps: Vec<&RateStep> = searches.iter().flat_map(|of| &of.steps).collect();
-    let closed: Vec<f64> = searches.iter().map(|of| of.closed_loop_per_s).collect();
-    let there: Vec<f64> = searches.iter().filter_map(|of| p50_there(of)).collect();
     let at_least = |of: &&&RateSearch| of.highest.is_some_and(|highest| highest.at_least);
     Some(SearchFigures {
         objective: asked.objective.clone(),
@@ -82,13 +79,13 @@ pub fn of_cell(case: &Case<'_>) -> Option<SearchFigures> {
         blocks_at_least: searches.iter().filter(at_least).count(),
         blocks_nowhere: searches.iter().filter(|of| of.highest.is_none()).count(),
         steps: steps.len(),
-        closed_loop_per_s: Figure::range(&closed),
-        p50_ns: figure::latencies(&there),
+        closed_loop_per_s: Figure::range(searches.iter().map(|of| of.closed_loop_per_s)),
+        p50_ns: latencies(searches.iter().filter_map(|of| p50_there(of))),
         curve: curve(steps),
     })
 }
 
-/// The highest rate over the blocks. One block has the search's own interval; where some block found none, there is none.
+/// The highest rate. One search has an interval of its own; where some search found none, there is none.
 pub fn rate(case: &Case<'_>) -> Option<Figure> {
     let searches = searches(case);
     if searches.iter().any(|of| of.highest.is_none()) {
@@ -96,16 +93,15 @@ pub fn rate(case: &Case<'_>) -> Option<Figure> {
     }
     if let [only] = searches[..] {
         let highest = only.highest?;
+        let figure = Figure::range([highest.rate_per_s])?;
         return Some(Figure {
-            median: highest.rate_per_s,
             low: highest.low,
             high: highest.high,
             spread: highest.spread,
-            blocks: 1,
+            ..figure
         });
     }
-    let rates: Vec<f64> = case.rates().into_iter().map(|(_, rate)| rate).collect();
-    Figure::of::<Rate>(&rates)
+    Figure::interval(values(case.rates()))
 }
 
 fn searches<'a>(case: &Case<'a>) -> Vec<&'a RateSearch> {

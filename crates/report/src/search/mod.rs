@@ -10,7 +10,6 @@ use figures::SearchFigures;
 use prony_record::{Plan, PlannedWorkload};
 
 pub use self::pictures::curve;
-use crate::Run;
 use crate::answer::ranking::{BY_RATE, By, RankedQuestion};
 use crate::figure::spread_word;
 use crate::figures::{CellFigures, labelled};
@@ -23,11 +22,11 @@ use crate::numbers::{self, COUNT, RATE, TIME};
 use crate::part::{Part, column, detail, named, plain, ratio_word, verdict_column};
 use crate::plots::Picture;
 use crate::plots::cells::cpu;
-use crate::programs;
 use crate::sent::sent;
 use crate::servers::{name, remark};
 use crate::table::{self, ERRORS, Entry, ON_TITLE, Shown, Table};
 use crate::words::paragraph;
+use crate::{Run, programs};
 
 /// The cells of one workload and number of connections that look for a highest rate, the highest first.
 struct Section<'a> {
@@ -44,7 +43,9 @@ struct Section<'a> {
 fn sections<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<Section<'a>> {
     let searched = cells.iter().filter(|cell| cell.search.is_some());
     let section = |group: Group| {
-        let own = searched.clone().filter(|cell| Group::of(cell) == group);
+        let own = searched
+            .clone()
+            .filter(|cell| Group::from_cell(cell) == group);
         let mut cells: Vec<&CellFigures> = own.collect();
         let rate = |cell: &CellFigures| Metric::RATE.value(cell).unwrap_or(-1.0);
         cells.sort_by(|a, b| rate(b).total_cmp(&rate(a)));
@@ -56,7 +57,7 @@ fn sections<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<Section<'a>> {
             cells,
         })
     };
-    let groups = distinct(searched.clone().map(Group::of));
+    let groups = distinct(searched.clone().map(Group::from_cell));
     groups.into_iter().filter_map(section).collect()
 }
 
@@ -99,19 +100,12 @@ pub fn any(plan: &Plan) -> bool {
 
 /// Who keeps an objective up to the highest rate.
 pub fn questions<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<RankedQuestion<'a>> {
-    let question = |section: Section<'a>| RankedQuestion {
-        title: format!(
-            "{}, {}, {}",
-            section.group.workload,
-            section.group.size(),
-            section.objective
-        ),
-        by: By {
-            heading: "highest requests/s",
-            ..BY_RATE
-        },
-        subjects: labelled(&section.cells),
-        without: None,
+    let heading = "highest requests/s";
+    let by = By { heading, ..BY_RATE };
+    let question = |section: Section<'a>| {
+        let (group, objective) = (&section.group, &section.objective);
+        let title = format!("{}, {}, {objective}", group.workload, group.size());
+        RankedQuestion::new(title, by, labelled(&section.cells))
     };
     sections(run, cells).into_iter().map(question).collect()
 }
@@ -128,7 +122,7 @@ fn of_open_loops(run: &Run, cells: &[CellFigures]) -> Vec<Part> {
         // The latency of users' requests is that of their steps, few of which start when a user arrives.
         .filter(|of| of.asked_per_s.is_some() && !of.of_users);
     for group in distinct(asked.map(of_size)) {
-        let alike = |c: &&CellFigures| c.is_combined() && of_size(Group::of(c)) == group;
+        let alike = |c: &&CellFigures| c.is_combined() && of_size(Group::from_cell(c)) == group;
         let own: Vec<&CellFigures> = cells.iter().filter(alike).collect();
         let mut rates: Vec<f64> = own.iter().filter_map(|c| c.asked_per_s).collect();
         rates.sort_by(f64::total_cmp);
@@ -148,11 +142,11 @@ fn of_open_loops(run: &Run, cells: &[CellFigures]) -> Vec<Part> {
 }
 
 const COLUMNS: [Shown; 5] = [
-    Shown::of("p50 there", "search.p50_ns", TIME),
-    Shown::of("closed loop, requests/s", "search.closed_loop_per_s", RATE),
+    Shown::new("p50 there", "search.p50_ns", TIME),
+    Shown::new("closed loop, requests/s", "search.closed_loop_per_s", RATE),
     Metric::CPU.shown,
     ERRORS,
-    Shown::of("steps", "search.steps", COUNT).detail(),
+    Shown::new("steps", "search.steps", COUNT).detail(),
 ];
 
 /// A row for each cell, the highest rate first.
@@ -194,7 +188,7 @@ fn highest(notes: &Notes, cell: &CellFigures) -> Entry {
         (Some(rate), _) => {
             return Entry {
                 // One search has an interval of its own.
-                below: numbers::rates(rate.low, rate.high),
+                below: RATE.ends(rate.low, rate.high),
                 remark: remark(cell),
                 ..entry
             };

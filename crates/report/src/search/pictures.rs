@@ -87,7 +87,7 @@ fn searched<'a>(name: &'a str, cell: &'a CellFigures) -> Option<Curve<'a>> {
     };
     let value = match cell.rate_per_s {
         Some(of) => {
-            let ends = numbers::rates(of.low, of.high);
+            let ends = RATE.ends(of.low, of.high);
             format!("{least}{} ({ends})", numbers::rate(of.median))
         }
         None if search.blocks_nowhere > 0 => "none found".to_owned(),
@@ -197,13 +197,18 @@ fn line_of(plane: &mut Plane, key: &CurveKey<'_>, at: usize, curve: &Curve<'_>) 
             let (path, ns) = both[side].clone();
             let (time, per_s) = (numbers::time(ns), numbers::rate(*rate));
             let words = format!("{name}: {} {time} at {per_s}/s", key.names[side]);
-            plane.dot((*rate, ns), "bead", class, Tip::of(cell, path, ns, words));
+            plane.dot(
+                (*rate, ns),
+                "bead",
+                class,
+                Tip::figure(cell, path, ns, words),
+            );
         }
     }
     if let Some(knee) = &curve.knee {
         let (low, high) = knee.ends;
         let words = format!("{name}: {} {}/s", key.knee, numbers::rate(knee.rate));
-        let tip = Tip::of(knee.cell, knee.cell.path(knee.path), knee.rate, words);
+        let tip = Tip::figure(knee.cell, knee.cell.path(knee.path), knee.rate, words);
         plane.line((low, knee.ns), (high, knee.ns), class);
         plane.dot((knee.rate, knee.ns), "diamond", class, tip);
     }

@@ -198,7 +198,8 @@ impl<'a> Pages<'a> {
     /// A folder that a page links to: its pages, and its files.
     fn folder(&self, folder: &str, at: &str, site: &mut DocSite) -> String {
         let pages = below(self.outlines.keys(), folder).into_iter();
-        let pages = pages.filter_map(|path| self.outlines.get_key_value(path).map(NavPage::of));
+        let pages =
+            pages.filter_map(|path| self.outlines.get_key_value(path).map(NavPage::from_outline));
         let pages: Vec<NavPage<'_>> = pages.collect();
         let file = |path: &str| {
             site.add(path.to_owned());

@@ -35,7 +35,7 @@ pub struct NavPage<'a> {
 
 impl<'a> NavPage<'a> {
     /// That of a page with its path in the repository.
-    pub fn of((source, page): (&'a String, &'a PageOutline)) -> NavPage<'a> {
+    pub fn from_outline((source, page): (&'a String, &'a PageOutline)) -> NavPage<'a> {
         NavPage {
             source,
             path: page_path(source),
@@ -67,7 +67,7 @@ pub fn groups(pages: &BTreeMap<String, PageOutline>) -> Vec<NavGroup<'_>> {
         pages: paths
             .split(' ')
             .flat_map(&mut take)
-            .filter_map(|path| pages.get_key_value(path).map(NavPage::of))
+            .filter_map(|path| pages.get_key_value(path).map(NavPage::from_outline))
             .collect(),
     };
     let lines = GROUPS.lines().filter_map(|line| line.split_once(": "));

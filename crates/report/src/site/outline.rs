@@ -145,8 +145,8 @@ mod tests {
                 .collect()
         };
         assert_eq!(
-            ids("# A b, c\n## `run.blocks`\n## A *b* c\n"),
-            ["a-b-c", "runblocks", "a-b-c-1"]
+            ids("# A b, c\n## `run.budget`\n## A *b* c\n"),
+            ["a-b-c", "runbudget", "a-b-c-1"]
         );
         assert_eq!(ids("## Größe – und_so\n"), ["größe--und_so"]);
         assert_eq!(ids("```\n# no heading\n```\n"), [""; 0]);

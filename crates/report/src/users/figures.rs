@@ -1,4 +1,4 @@
-//! What came of users and of each of their steps over the blocks of a cell, computed once for each.
+//! What came of users and of each of their steps in the trials of a cell, computed once for each.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,9 @@ use prony_findings::Case;
 use prony_record::{
     CheckCount, FlowReport, IterationCounts, LatencyNs, ScenarioReport, StepCounts,
 };
-use prony_stats::{Rate, Time};
 use serde::Serialize;
 
-use crate::figure::{Figure, INFINITE, latencies};
+use crate::figure::{Figure, latency_interval};
 
 /// What came of the users of a cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -27,7 +26,7 @@ pub struct CellUsers {
 pub struct CellScenario {
     /// Its name.
     pub name: String,
-    /// Iterations of all blocks.
+    /// Iterations of all trials.
     pub iterations: IterationCounts,
     /// Completed a second.
     pub rate_per_s: Option<Figure>,
@@ -42,7 +41,7 @@ pub struct CellStep {
     pub scenario: String,
     /// Its name.
     pub name: String,
-    /// Its requests of all blocks.
+    /// Its requests of all trials.
     pub counts: StepCounts,
     /// Of those in the windows, the ones without a right answer: failed, or with a status that was not expected.
     pub failed: u64,
@@ -66,11 +65,10 @@ pub fn of_cell(case: &Case<'_>) -> Option<CellUsers> {
     let loads = case.measured().filter_map(|trial| trial.load.as_ref());
     let reports: Vec<&ScenarioReport> = loads.filter_map(|load| load.scenario.as_ref()).collect();
     let per_s = |report: &&ScenarioReport| report.flows.iter().map(|of| of.rate_per_s).sum();
-    let rates: Vec<f64> = reports.iter().map(per_s).collect();
     let scenarios = planned.flows.iter().map(|of| scenario(&of.name, &reports));
     let names = planned.names().into_iter();
     Some(CellUsers {
-        iterations_per_s: Figure::of::<Rate>(&rates),
+        iterations_per_s: Figure::interval(reports.iter().map(per_s)),
         scenarios: scenarios.collect(),
         steps: names.map(|of| step(of, &reports)).collect(),
     })
@@ -83,11 +81,10 @@ fn scenario(name: &str, reports: &[&ScenarioReport]) -> CellScenario {
     for flow in &own {
         add_iterations(&mut iterations, &flow.iterations);
     }
-    let rates: Vec<f64> = own.iter().map(|flow| flow.rate_per_s).collect();
     CellScenario {
         name: name.to_owned(),
         iterations,
-        rate_per_s: Figure::of::<Rate>(&rates),
+        rate_per_s: Figure::interval(own.iter().map(|flow| flow.rate_per_s)),
         duration_ns: percentiles(own.iter().map(|flow| &flow.duration_ns)),
     }
 }
@@ -114,7 +111,6 @@ fn step((scenario, name): (&str, &str), reports: &[&ScenarioReport]) -> CellStep
     if counts.unexpected_status > 0 {
         errors.insert("unexpected_status".to_owned(), counts.unexpected_status);
     }
-    let rates: Vec<f64> = own.iter().map(|step| step.rate_per_s).collect();
     CellStep {
         scenario: scenario.to_owned(),
         name: name.to_owned(),
@@ -122,7 +118,7 @@ fn step((scenario, name): (&str, &str), reports: &[&ScenarioReport]) -> CellStep
         counts,
         errors,
         checks,
-        rate_per_s: Figure::of::<Rate>(&rates),
+        rate_per_s: Figure::interval(own.iter().map(|step| step.rate_per_s)),
         latency_ns: percentiles(own.iter().map(|step| &step.latency_ns)),
     }
 }
@@ -151,18 +147,13 @@ fn add_requests(sum: &mut StepCounts, of: &StepCounts) {
     add(&mut sum.lacking, of.lacking);
 }
 
-/// The percentiles over the blocks, of which each has those of its own. A block in which there was nothing has none.
-fn percentiles<'a>(blocks: impl Iterator<Item = &'a LatencyNs>) -> BTreeMap<&'static str, Figure> {
-    let blocks: Vec<&LatencyNs> = blocks.filter(|of| of.count > 0).collect();
+/// The percentiles over the trials, of which each has those of its own. A trial in which there was nothing has none.
+fn percentiles<'a>(trials: impl Iterator<Item = &'a LatencyNs>) -> BTreeMap<&'static str, Figure> {
+    let trials: Vec<&LatencyNs> = trials.filter(|of| of.count > 0).collect();
     let figure = |(name, percent): (&'static str, f64)| {
-        let values = blocks.iter().filter_map(|of| of.percentile(percent));
+        let values = trials.iter().filter_map(|of| of.percentile(percent));
         let values: Vec<f64> = values.map(|ns| ns as f64).collect();
-        let is_finite = values.iter().all(|ns| *ns < INFINITE);
-        let figure = match is_finite {
-            true => Figure::of::<Time>(&values),
-            false => latencies(&values),
-        };
-        Some((name, figure?))
+        Some((name, latency_interval(&values)?))
     };
     PERCENTILES.into_iter().filter_map(figure).collect()
 }

@@ -15,24 +15,24 @@ use crate::table::{Entry, Shown, Table};
 use crate::words::paragraph;
 
 const ITERATIONS: [Shown; 7] = [
-    Shown::of("iterations/s", "rate_per_s", RATE).with_ends(),
-    Shown::of("started", "iterations.started", COUNT).detail(),
-    Shown::of("completed", "iterations.completed", COUNT),
-    Shown::of("abandoned", "iterations.abandoned", COUNT),
-    Shown::of("unfinished", "iterations.unfinished", COUNT).detail(),
-    Shown::of("p50", "duration_ns.p50", TIME).with_ends(),
-    Shown::of("p99", "duration_ns.p99", TIME).with_ends(),
+    Shown::new("iterations/s", "rate_per_s", RATE).with_ends(),
+    Shown::new("started", "iterations.started", COUNT).detail(),
+    Shown::new("completed", "iterations.completed", COUNT),
+    Shown::new("abandoned", "iterations.abandoned", COUNT),
+    Shown::new("unfinished", "iterations.unfinished", COUNT).detail(),
+    Shown::new("p50", "duration_ns.p50", TIME).with_ends(),
+    Shown::new("p99", "duration_ns.p99", TIME).with_ends(),
 ];
 const STEPS: [Shown; 7] = [
-    Shown::of("sent", "counts.sent", COUNT),
-    Shown::of("completed", "counts.completed", COUNT),
-    Shown::of("failed", "failed", COUNT),
-    Shown::of("in flight", "counts.in_flight", COUNT).detail(),
-    Shown::of("completed/s", "rate_per_s", RATE)
+    Shown::new("sent", "counts.sent", COUNT),
+    Shown::new("completed", "counts.completed", COUNT),
+    Shown::new("failed", "failed", COUNT),
+    Shown::new("in flight", "counts.in_flight", COUNT).detail(),
+    Shown::new("completed/s", "rate_per_s", RATE)
         .with_ends()
         .detail(),
-    Shown::of("p50", "latency_ns.p50", TIME).with_ends(),
-    Shown::of("p99", "latency_ns.p99", TIME).with_ends(),
+    Shown::new("p50", "latency_ns.p50", TIME).with_ends(),
+    Shown::new("p99", "latency_ns.p99", TIME).with_ends(),
 ];
 
 /// A scenario or a step of a cell.

@@ -4,7 +4,6 @@
 //! ([`measured`] takes these trials away before anything is computed). Not for: taking profiles.
 
 mod flame;
-mod seen;
 mod shares;
 mod threads;
 mod words;
@@ -18,7 +17,7 @@ use crate::lists::push_new;
 use crate::part::Captioned;
 use crate::words::paragraphs;
 use crate::{Run, numbers};
-use seen::{Seen, seen};
+use shares::{Seen, seen};
 
 /// Flame graphs that the document itself shows; of more it has links.
 const SHOWN_MAX: usize = 4;

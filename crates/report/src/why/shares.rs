@@ -1,39 +1,17 @@
-//! Where samples fell, from folded stacks. Pure; a line that is none is passed over.
+//! The trials that profile a cell, taken together, and where their samples fell, from folded stacks. Pure; a line that is none is passed over.
 
 use std::collections::BTreeMap;
+
+use prony_record::{Outcome, PROFILE, ProfileReport, Trial};
+
+use crate::Run;
 
 /// What frames of the kernel end in.
 const KERNEL: &str = "_[k]";
 /// Beginnings of the kernel's functions that every system call on a file or socket goes through, directly or by io_uring, or every interrupt: they
 /// say that the kernel was called, and not what for.
-const GENERAL: [&str; 26] = [
-    "entry_",
-    "asm_",
-    "sysvec_",
-    "do_syscall_",
-    "x64_sys_call",
-    "el0",
-    "el1",
-    "invoke_syscall",
-    "__x64_sys_",
-    "__arm64_sys_",
-    "__se_sys_",
-    "__do_sys_",
-    "__sys_",
-    "___sys_",
-    "____sys_",
-    "ksys_",
-    "vfs_",
-    "new_sync_",
-    "do_iter_",
-    "do_readv",
-    "do_writev",
-    "io_",
-    "__io_",
-    "sock_",
-    "__sock_",
-    "inet",
-];
+const GENERAL: &str = "entry_ asm_ sysvec_ do_syscall_ x64_sys_call el0 el1 invoke_syscall __x64_sys_ __arm64_sys_ __se_sys_ __do_sys_ __sys_ \
+    ___sys_ ____sys_ ksys_ vfs_ new_sync_ do_iter_ do_readv do_writev io_ __io_ sock_ __sock_ inet";
 
 /// How samples are shared out.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -88,12 +66,47 @@ pub fn shares(folded: &str) -> Shares {
 }
 
 fn is_general(name: &str) -> bool {
-    GENERAL.iter().any(|beginning| name.starts_with(beginning))
+    let mut beginnings = GENERAL.split(' ');
+    beginnings.any(|beginning| name.starts_with(beginning))
 }
 
 /// Without the mark of what a compiler made at run time.
 fn readable(name: &str) -> String {
     name.strip_suffix("_[j]").unwrap_or(name).to_owned()
+}
+
+/// All trials of a cell that profile it: what one did not see, another did.
+pub(crate) struct Seen<'a> {
+    /// The cell.
+    pub(crate) cell: &'a str,
+    /// The trial with samples and clocks.
+    pub(crate) main: Option<(&'a Trial, &'a ProfileReport)>,
+    /// The trial by strace.
+    pub(crate) strace: Option<(&'a Trial, &'a ProfileReport)>,
+}
+
+/// What was seen of a cell; `None`: nothing.
+pub(crate) fn seen<'a>(cell: &'a str, trials: &[&'a Trial]) -> Option<Seen<'a>> {
+    let own = |is_main: bool| {
+        // Of one that was done again after an interruption the last record counts.
+        let mut own = trials.iter().rev().filter(|trial| {
+            trial.cell == cell
+                && trial.outcome == Outcome::Measured
+                && (trial.generator == PROFILE) == is_main
+        });
+        own.find_map(|trial| Some((*trial, trial.profile.as_ref()?)))
+    };
+    let (main, strace) = (own(true), own(false));
+    (main.is_some() || strace.is_some()).then_some(Seen { cell, main, strace })
+}
+
+impl Seen<'_> {
+    /// The folded stacks, where there are any.
+    pub(crate) fn folded<'r>(&self, run: &'r Run) -> Option<&'r str> {
+        let name = self.main?.1.folded.as_ref()?;
+        let text = run.profiles.get(name)?;
+        (total(text) > 0).then_some(text)
+    }
 }
 
 #[cfg(test)]

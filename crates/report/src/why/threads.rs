@@ -1,6 +1,6 @@
 //! The table of the section: what each thread did, by name.
 
-use super::seen::Seen;
+use super::shares::Seen;
 use super::words::{Work, per_request};
 use crate::numbers::{self, NOTHING};
 use crate::part::{Captioned, captioned, column, detail};

@@ -2,8 +2,8 @@
 
 use prony_record::{ProfileReport, ProfiledThread, REQUESTS, Trial};
 
-use super::seen::Seen;
 use super::shares;
+use super::shares::Seen;
 use crate::numbers;
 use crate::threads::SHARE_MIN;
 
