@@ -22,7 +22,7 @@ use crate::log::{CellEntry, Entry};
 use crate::metrics::Metric;
 use crate::ratio::{OpenSide, RatioFigure, Unclaimed};
 use crate::settings::with_settings;
-use crate::words::few;
+use crate::words::{capitalised, few};
 use crate::{Run, markdown, numbers, view};
 
 /// Sentences on what differs before one says in how many more places something does.
@@ -375,14 +375,10 @@ impl Compared {
         Some(self.metric().worse(low, high))
     }
 
-    fn is_claimed(&self) -> bool {
-        self.conclusion.is_difference()
-    }
-
     /// How far the interval's nearer end is from no change, as a logarithm: what is sure of a claim.
     fn sure(&self) -> f64 {
         let distance = |of: f64| libm::log(of).abs();
-        let ends = self.interval.filter(|_| self.is_claimed());
+        let ends = self.interval.filter(|_| self.conclusion.is_difference());
         ends.map_or(0.0, |(low, high)| distance(low).min(distance(high)))
     }
 
@@ -451,8 +447,10 @@ impl Comparison {
         if !self.has_intervals() {
             return vec![format!("No difference is claimed: {}.", self.basis)];
         }
-        let (mut claimed, rest): (Vec<&Compared>, Vec<&Compared>) =
-            self.figures.iter().partition(|figure| figure.is_claimed());
+        let (mut claimed, rest): (Vec<&Compared>, Vec<&Compared>) = self
+            .figures
+            .iter()
+            .partition(|of| of.conclusion.is_difference());
         // Rates first, by which the verdict is.
         claimed.sort_by(|a, b| b.sure().total_cmp(&a.sure()));
         claimed.sort_by_key(|of| !of.metric().is_rate());
@@ -559,13 +557,7 @@ impl Comparison {
             let least = numbers::percent(least);
             format!(" Changes in rate under about {least} would be missed.")
         });
-        let mut chars = self.basis.chars();
-        let first: String = chars
-            .next()
-            .into_iter()
-            .flat_map(char::to_uppercase)
-            .collect();
-        format!("{first}{}.{power}", chars.as_str())
+        format!("{}.{power}", capitalised(&self.basis))
     }
 
     /// For a pull request: the sentence, the table, what it rests on.

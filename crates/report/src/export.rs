@@ -9,6 +9,7 @@ use prony_findings::{Case, Records};
 
 use crate::figures::CellFigures;
 use crate::metrics::Metric;
+use crate::words::capitalised;
 use crate::{Run, csv, templates, view};
 
 /// A format.
@@ -96,12 +97,8 @@ fn bench_name(case: &Case<'_>) -> String {
             .collect()
     };
     let cell = case.cell;
-    let workload = plain(&cell.workload);
-    let mut letters = workload.chars();
-    let first = letters.next().map(|c| c.to_uppercase().to_string());
-    let (first, rest) = (first.unwrap_or_default(), letters.as_str());
     let mut parts = vec![
-        format!("Benchmark{first}{rest}"),
+        format!("Benchmark{}", capitalised(&plain(&cell.workload))),
         format!("subject={}", plain(&cell.subject)),
         match cell.count {
             Some(count) => format!("n={count}"),

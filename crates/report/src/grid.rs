@@ -173,7 +173,7 @@ pub fn crossed(heads: &[&str], below: &'static str, all: Vec<Crossed>) -> Table 
 
 /// The verdict of a cell in a word.
 pub fn verdict(cell: &CellFigures) -> Entry {
-    Entry::text(table::verdict_text(cell))
+    Entry::text(cell.verdict.map_or(NOTHING, table::verdict_word))
 }
 
 #[cfg(test)]

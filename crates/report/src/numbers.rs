@@ -178,11 +178,6 @@ impl FigureUnit {
     }
 }
 
-/// Nanoseconds in microseconds, without the unit: `7.32`.
-pub fn micros(ns: f64) -> String {
-    MICROS.text(ns)
-}
-
 /// A part of a whole with one decimal at the most: `95.2 %`, `0.7 %`.
 pub fn percent(share: f64) -> String {
     if !share.is_finite() {
@@ -334,7 +329,7 @@ mod tests {
         assert_eq!(time(1.07e9), "1.07 s");
         assert_eq!(time(NEVER as f64), "∞");
         assert_eq!(bytes(47_400_000.0), "45.2 MiB");
-        assert_eq!(micros(7_320.0), "7.32");
+        assert_eq!(MICROS.text(7_320.0), "7.32");
         assert_eq!(percent(0.9521), "95.2 %");
         assert_eq!(three(0.0), "0");
         assert_eq!(three(0.012_34), "0.0123");

@@ -283,11 +283,6 @@ pub fn row_of(cell: &CellFigures, entries: Vec<Entry>) -> Row {
     }
 }
 
-/// The verdict in a word.
-pub fn verdict_text(cell: &CellFigures) -> &'static str {
-    cell.verdict.map_or(NOTHING, verdict_word)
-}
-
 /// Why a cell has no figures, in two or three words.
 pub fn absence(cell: &CellFigures) -> &'static str {
     if cell.trials.failed.is_empty() {

@@ -28,6 +28,13 @@ fn up_to(names: &[String], most: usize) -> String {
     }
 }
 
+/// With a capital letter.
+pub fn capitalised(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().into_iter().flat_map(char::to_uppercase);
+    first.collect::<String>() + chars.as_str()
+}
+
 /// The digits of a hash that are shown.
 pub fn digits(hash: &str) -> &str {
     &hash[..hash.floor_char_boundary(12)]

@@ -10,7 +10,7 @@ use super::words;
 use crate::figure::{OF_ALL, spread_word};
 use crate::figures::CellFigures;
 use crate::grid::{Crossed, crossed, verdict};
-use crate::numbers::{self, BYTES, COUNT, FigureUnit, MICROS, NOTHING, RATE, TIME};
+use crate::numbers::{BYTES, COUNT, FigureUnit, MICROS, NOTHING, RATE, TIME};
 use crate::part::{Captioned, Part, captioned, column, detail, limit_entry, plain, ratio_word};
 use crate::plots::Picture;
 use crate::plots::cells::cpu;
@@ -161,7 +161,7 @@ impl<'a> Context<'a> {
         let client = cell.client.as_ref();
         let parts = client.and_then(|c| Some((c.cpu_user_ns?.median, c.cpu_system_ns?.median)));
         let below = parts.map_or_else(String::new, |(user, system)| {
-            format!("{} + {}", numbers::micros(user), numbers::micros(system))
+            format!("{} + {}", MICROS.text(user), MICROS.text(system))
         });
         let entry = self.notes.entry(cell, &CPU);
         Entry { below, ..entry }

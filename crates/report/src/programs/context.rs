@@ -120,12 +120,6 @@ impl<'a> Context<'a> {
         let words: Vec<String> = std::iter::once(subject.to_owned()).chain(named).collect();
         words.join(", ")
     }
-
-    /// The same of cells.
-    pub(super) fn unusual_labels(&self, cells: &[&CellFigures]) -> Vec<String> {
-        let label = |cell: &&CellFigures| self.unusual_label(&cell.subject, &cell.settings);
-        cells.iter().map(label).collect()
-    }
 }
 
 /// `start, n = 10,000`.

@@ -169,11 +169,12 @@ impl<'a> Context<'a> {
 
     /// Rates with all settings, the highest first.
     fn rates_picture(&self, cells: &[&'a CellFigures]) -> Option<Picture> {
-        let names = self.unusual_labels(cells).into_iter();
+        let label =
+            |cell: &&'a CellFigures| (self.unusual_label(&cell.subject, &cell.settings), *cell);
         let title = "Rate a second (settings have their first value unless named)".to_owned();
         let heading = "a second";
         let by = By { heading, ..BY_RATE };
-        let question = RankedQuestion::new(title, by, names.zip(cells.iter().copied()).collect());
+        let question = RankedQuestion::new(title, by, cells.iter().map(label).collect());
         Some(chart::picture(&Ranking::from_question(&question)?))
     }
 }

@@ -12,7 +12,7 @@ use crate::grid::Grid;
 use crate::lists::distinct;
 use crate::metrics::Metric;
 use crate::notes::Notes;
-use crate::numbers::{self, BYTES, COUNT, NOTHING, RATE};
+use crate::numbers::{self, BYTES, COUNT, MICROS, NOTHING, RATE};
 use crate::part::{
     Captioned, captioned, column, detail, limit_entry, median, plain, ratio_word, verdicts_differ,
 };
@@ -213,7 +213,7 @@ fn cpu(cell: &CellFigures, role: &str) -> Entry {
         count => format!("{count} × {}", process.name),
     };
     let with_time = |process: &&ProcessFigures| {
-        let time = median(process.cpu_ns).map_or_else(|| NOTHING.to_owned(), numbers::micros);
+        let time = median(process.cpu_ns).map_or_else(|| NOTHING.to_owned(), |ns| MICROS.text(ns));
         format!("{} {time}", name(process))
     };
     Entry {
@@ -223,11 +223,9 @@ fn cpu(cell: &CellFigures, role: &str) -> Entry {
             [one] => name(one),
             _ => own.iter().map(with_time).collect::<Vec<_>>().join(", "),
         },
-        ..Entry::figure(
-            format!("{path}.median"),
-            cell.number(&path),
-            numbers::micros,
-        )
+        ..Entry::figure(format!("{path}.median"), cell.number(&path), |ns| {
+            MICROS.text(ns)
+        })
     }
 }
 

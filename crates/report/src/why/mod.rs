@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::lists::push_new;
 use crate::part::Captioned;
-use crate::words::paragraphs;
+use crate::words::{capitalised, paragraphs};
 use crate::{Run, numbers};
 use shares::{Seen, seen};
 
@@ -127,21 +127,13 @@ fn after(trials: &[&Trial]) -> Vec<String> {
     for trial in trials {
         let refused = trial.profile.iter().flat_map(|profile| &profile.refused);
         for sentence in refused {
-            let line = sentence_of(sentence);
-            push_new(&mut lines, line);
+            push_new(&mut lines, format!("{}.", capitalised(sentence)));
         }
         if let Outcome::Failed { reason, .. } = &trial.outcome {
             lines.push(format!("{} has no profile: {reason}.", trial.cell));
         }
     }
     lines
-}
-
-/// With a capital letter and a full stop.
-fn sentence_of(text: &str) -> String {
-    let mut chars = text.chars();
-    let first = chars.next().map(|c| c.to_uppercase().to_string());
-    format!("{}{}.", first.unwrap_or_default(), chars.as_str())
 }
 
 #[cfg(test)]

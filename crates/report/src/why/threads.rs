@@ -2,7 +2,7 @@
 
 use super::shares::Seen;
 use super::words::{Work, per_request};
-use crate::numbers::{self, NOTHING};
+use crate::numbers::{self, MICROS, NOTHING};
 use crate::part::{Captioned, captioned, column, detail};
 use crate::table::{Row, Table};
 use crate::threads::{self, SameName, by_name};
@@ -44,7 +44,7 @@ fn rows(seen: &Seen<'_>) -> Vec<Row> {
         let calls = sum.syscalls.map(|calls| each(calls as f64, per_request));
         let switches = sum.switches_voluntary + sum.switches_involuntary;
         vec![
-            each(off_ns.max(0.0), numbers::micros),
+            each(off_ns.max(0.0), |ns| MICROS.text(ns)),
             calls.unwrap_or_else(|| NOTHING.to_owned()),
             each(switches as f64, per_request),
             each(sum.switches_involuntary as f64, per_request),
