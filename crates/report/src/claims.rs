@@ -131,6 +131,13 @@ fn settle_claims(mut claims: Vec<RatioClaim<'_>>) {
     }
 }
 
+/// Whether a copy of a baseline differs from it in a metric, so that nothing can be claimed of that.
+pub fn copy_differs(cells: &[CellFigures], metric: Metric) -> bool {
+    let copies = cells.iter().filter(|cell| cell.is_copy);
+    let mut ratios = copies.filter_map(|cell| metric.ratio(cell));
+    ratios.any(RatioFigure::is_difference)
+}
+
 /// How many ratios hold together: rates in the workload that has the most, and all others in the run.
 pub fn counts(cells: &[CellFigures]) -> (usize, usize) {
     let (mut rates, mut others) = (BTreeMap::<&str, usize>::new(), 0);

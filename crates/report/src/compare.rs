@@ -136,10 +136,7 @@ fn basis(blocks: u32, cells: &[CellFigures], own: &[&CellFigures], figures: &[Co
         .clone()
         .any(|ratio| ratio.unclaimed == Some(Unclaimed::Disturbed));
     let is_any = figures.iter().any(|f| f.interval.is_some());
-    let mut copies = cells.iter().filter(|cell| cell.is_copy);
-    let copy_differs =
-        copies.any(|cell| cell.ratio.as_ref().is_some_and(RatioFigure::is_difference));
-    let basis = match (is_any, copy_differs) {
+    let basis = match (is_any, claims::copy_differs(cells, Metric::RATE)) {
         (false, _) if by_others => <&str>::from(Unclaimed::Disturbed).to_owned(),
         (_, true) => {
             "a copy of the baseline came out different, too, so that nothing is claimed of rates"
@@ -170,7 +167,7 @@ fn basis(blocks: u32, cells: &[CellFigures], own: &[&CellFigures], figures: &[Co
 
 /// How many requests failed of both, where some did.
 fn failures((base, own): &CellPair<'_>) -> Option<String> {
-    let told = |cell: &CellFigures| {
+    let side = |cell: &CellFigures| {
         let all = cell.errors + cell.completed;
         let (failed, count) = (numbers::count(cell.errors), numbers::count(all));
         let share = numbers::percent(cell.errors as f64 / all as f64);
@@ -179,7 +176,7 @@ fn failures((base, own): &CellPair<'_>) -> Option<String> {
             _ => format!("{} {failed} of {count} ({share})", cell.subject),
         }
     };
-    let sides = format!("{}, {}", told(base), told(own));
+    let sides = format!("{}, {}", side(base), side(own));
     (base.errors + own.errors > 0).then(|| format!("failed on {}: {sides}", place(own)))
 }
 
@@ -524,7 +521,7 @@ impl Comparison {
         let clean = crate::escape::markdown;
         let row = |figure: &Compared| {
             let metric = figure.metric();
-            let told = match figure.conclusion {
+            let certainty = match figure.conclusion {
                 Conclusion::Higher | Conclusion::Lower => "",
                 Conclusion::NoDifferenceShown => "not shown, ",
                 Conclusion::NotClaimed => "not claimed, ",
@@ -533,7 +530,7 @@ impl Comparison {
                 metric.compared.to_owned(),
                 metric.alone.text(figure.baseline),
                 metric.alone.text(figure.other),
-                format!("{told}{}", figure.change()),
+                format!("{certainty}{}", figure.change()),
             ]
         };
         let (baseline, other) = (clean(&self.baseline), clean(&self.other));

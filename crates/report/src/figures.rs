@@ -251,12 +251,13 @@ pub fn places_of(finding: &Finding, trials: usize) -> String {
     seen_in(&finding.blocks, trials)
 }
 
+/// Cells, each with what it is called.
+pub type NamedCells<'a> = Vec<(String, &'a CellFigures)>;
+
 /// Cells with their labels.
-pub fn labelled<'a>(cells: &[&'a CellFigures]) -> Vec<(String, &'a CellFigures)> {
-    cells
-        .iter()
-        .map(|cell| (cell.label.clone(), *cell))
-        .collect()
+pub fn labelled<'a>(cells: &[&'a CellFigures]) -> NamedCells<'a> {
+    let cells = cells.iter();
+    cells.map(|cell| (cell.label.clone(), *cell)).collect()
 }
 
 /// The name of a subject, or its id where the name is not unique.

@@ -226,12 +226,9 @@ fn appendix(view: &View) -> String {
 /// A section with what is shown of its pictures and tables; `wider` says what more of it the appendix has.
 fn section(part: &Part, pictures: &[Picture], tables: Vec<Value>, wider: &str) -> Value {
     context! {
-        title => &part.title,
-        request => &part.request,
-        before => &part.before,
         pictures => pictures.iter().map(|of| link(of, &part.title)).collect::<Vec<_>>(),
         tables, wider,
-        after => &part.after,
+        ..Value::from(Serde(part))
     }
 }
 

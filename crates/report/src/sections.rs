@@ -110,8 +110,8 @@ pub fn environment(run: &Run) -> Vec<Fact> {
     facts.push(fact("started", known(e.started_unix_ms, started)));
     facts.push(fact("CPU time of the sampler", sampler(&run.trials)));
     // Programs are sent nothing.
-    let told = |fact: &Fact| !kinds.only_programs() || !fact.name.starts_with("net.");
-    facts.extend(settings(&e.facts).into_iter().filter(told));
+    let is_shown = |fact: &Fact| !kinds.only_programs() || !fact.name.starts_with("net.");
+    facts.extend(settings(&e.facts).into_iter().filter(is_shown));
     facts.extend(tools(e));
     facts.retain(|fact| !fact.value.is_empty());
     facts
@@ -146,7 +146,7 @@ fn settings(facts: &[Fact]) -> Vec<Fact> {
         let name = fact.name.strip_suffix(IN_TRIALS).unwrap_or(&fact.name);
         push_under(&mut each, name, &*fact.value);
     }
-    let told = |(name, values): (&str, Vec<&str>)| {
+    let merged = |(name, values): (&str, Vec<&str>)| {
         let (first, last) = (values[0], values[values.len() - 1]);
         let value = match first == last {
             true => last.to_owned(),
@@ -154,7 +154,7 @@ fn settings(facts: &[Fact]) -> Vec<Fact> {
         };
         fact(name, value)
     };
-    each.into_iter().map(told).collect()
+    each.into_iter().map(merged).collect()
 }
 
 /// `2, 3`, or that there are none of one's own.

@@ -55,7 +55,7 @@ pub struct View {
 /// The figures and findings of a run, as `summary.json` has them, and the document that they make.
 #[derive(Serialize)]
 pub struct ComputedRun {
-    /// What it could have told, by workload.
+    /// What it could have client_steps, by workload.
     pub resolutions: Vec<Resolution>,
     /// Figures by cell.
     pub cells: Vec<CellFigures>,
@@ -114,7 +114,7 @@ pub fn compute(run: &Run) -> ComputedRun {
     });
     let environment = sections::environment(run);
     let not_run = sections::not_run(run, &cells);
-    let told = clients.as_ref().map_or(&[][..], |of| &of.steps);
+    let client_steps = clients.as_ref().map_or(&[][..], |of| &of.steps);
     let of_programs = programs.iter();
     let of_programs = of_programs.flat_map(|of| programs::parts(run, &cells, of, &notes));
     let parts = [
@@ -122,7 +122,7 @@ pub fn compute(run: &Run) -> ComputedRun {
         of_programs.collect(),
         search::parts(run, &cells, &notes),
         rows::parts(run, &cells, &notes),
-        clients::parts(run, &cells, told, &notes),
+        clients::parts(run, &cells, client_steps, &notes),
         published::part(&published).into_iter().collect(),
     ];
     let view = View {

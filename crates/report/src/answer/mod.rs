@@ -17,7 +17,6 @@ use crate::figures::CellFigures;
 use crate::kinds::Kinds;
 use crate::lists::{distinct, push_under};
 use crate::metrics::Metric;
-use crate::ratio::RatioFigure;
 use crate::words::few;
 use crate::{Run, claims, method, numbers};
 use crate::{clients, machine, programs, rows, search, servers};
@@ -285,22 +284,18 @@ fn sure(run: &Run, cells: &[CellFigures], is_compared: bool) -> Vec<String> {
         ns => format!(" for {}", numbers::duration(ns)),
     };
     let mut lines = vec![format!("Each {} was measured {times}{length}.", noun(plan))];
-    let differ = |cell: &CellFigures| {
-        let ratio = cell.ratio.as_ref().filter(|_| cell.is_copy);
-        ratio.is_some_and(RatioFigure::is_difference)
-    };
     // Where nothing is ranked beside a baseline, nothing is told of rates.
     let resolutions = claims::resolutions(plan, cells);
-    let told = resolutions
+    let detectable = resolutions
         .iter()
         .filter(|of| is_compared && of.comparisons > 0);
-    let told: Vec<f64> = told.filter_map(|of| of.detectable).collect();
-    let by = |of: fn(f64, f64) -> f64| told.iter().copied().reduce(of).unwrap_or(0.0);
-    if cells.iter().any(differ) {
+    let detectable: Vec<f64> = detectable.filter_map(|of| of.detectable).collect();
+    let by = |of: fn(f64, f64) -> f64| detectable.iter().copied().reduce(of).unwrap_or(0.0);
+    if claims::copy_differs(cells, Metric::RATE) {
         lines.push(
             "A copy of the baseline came out different, so nothing is claimed of rates.".to_owned(),
         );
-    } else if !told.is_empty() {
+    } else if !detectable.is_empty() {
         let (least, most) = (by(f64::min), by(f64::max));
         let under = match most > 1.2 * least {
             true => format!("{} to {}", about(least), about(most)),

@@ -11,7 +11,7 @@ use std::fmt;
 use prony_findings::{Code, Verdict};
 use serde::Serialize;
 
-use crate::figures::{CellFigures, Figure};
+use crate::figures::{CellFigures, Figure, NamedCells};
 use crate::lists::distinct;
 use crate::metrics::Metric;
 use crate::numbers::{self, FigureUnit, RATE};
@@ -24,18 +24,14 @@ pub struct RankedQuestion<'a> {
     /// By what.
     pub by: By,
     /// Names and figures.
-    pub subjects: Vec<(String, &'a CellFigures)>,
+    pub subjects: NamedCells<'a>,
     /// Its name, where all are one thing with something added or taken away: what that costs is asked then, and not who leads.
     pub without: Option<String>,
 }
 
 impl<'a> RankedQuestion<'a> {
     /// Who leads?
-    pub fn new(
-        title: String,
-        by: By,
-        subjects: Vec<(String, &'a CellFigures)>,
-    ) -> RankedQuestion<'a> {
+    pub fn new(title: String, by: By, subjects: NamedCells<'a>) -> RankedQuestion<'a> {
         let without = None;
         RankedQuestion {
             title,
@@ -362,8 +358,8 @@ impl<'q, 'a> AgainstBaseline<'q, 'a> {
             is_bound: by.is_bound(cell),
         };
         let all: Vec<RankedEnds> = subjects.iter().map(standing).collect();
-        let told = all.iter().filter(|of| of.ends.is_some()).count();
-        match self.question.without.is_some() || told < 2 {
+        let ranked = all.iter().filter(|of| of.ends.is_some()).count();
+        match self.question.without.is_some() || ranked < 2 {
             true => vec![None; subjects.len()],
             false => placed(&all),
         }

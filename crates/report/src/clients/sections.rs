@@ -9,7 +9,7 @@ use prony_base::plural;
 use prony_record::{DOWNLOADS, PlannedClient, PlannedSetting, PlannedWorkload};
 
 use super::figures::OFF;
-use crate::figures::{self, CellFigures};
+use crate::figures::{self, CellFigures, NamedCells};
 use crate::lists::distinct;
 use crate::settings::THREADS;
 use crate::{Run, numbers};
@@ -197,11 +197,9 @@ impl<'a> Section<'a> {
     }
 
     /// These cells with their labels.
-    pub fn named(&self, run: &Run, cells: Vec<&'a CellFigures>) -> Vec<(String, &'a CellFigures)> {
-        let named = cells
-            .into_iter()
-            .map(|cell| (self.label_of(run, cell), cell));
-        named.collect()
+    pub fn named(&self, run: &Run, cells: Vec<&'a CellFigures>) -> NamedCells<'a> {
+        let cells = cells.into_iter();
+        cells.map(|cell| (self.label_of(run, cell), cell)).collect()
     }
 
     /// Whether its work is downloads.

@@ -18,7 +18,6 @@ use crate::figures::CellFigures;
 use crate::lists::distinct;
 use crate::metrics::Metric;
 use crate::notes::{Note, SeenCell};
-use crate::part::median;
 use crate::sections::fact;
 use crate::sent::sent;
 use crate::table::{absence, verdict_word};
@@ -437,7 +436,7 @@ fn cell_entry(run: &Run, records: &Records<'_>, figures: &CellFigures) -> CellEn
             None => absence(figures).to_owned(),
         },
         blocks: figures.trials.measured.len(),
-        rate_per_s: median(figures.rate_per_s),
+        rate_per_s: Metric::RATE.value(figures),
         ends: figures.rate_per_s.map(|f| (f.low, f.high)),
         session: session(&rates, run.plan.blocks).filter(|_| !limited && !figures.is_invalid()),
         latency: Some(latency(run, &case, figures)),
@@ -473,15 +472,15 @@ fn counters(case: &Case<'_>) -> (BTreeMap<String, u64>, bool) {
 fn latency(run: &Run, case: &Case<'_>, figures: &CellFigures) -> Latency {
     let all = case.measured();
     let merged = merged(all.filter_map(|trial| run.histograms.get(trial.histogram.as_ref()?)));
-    let of = |name: &str| median(figures.latency_ns.get(name).copied());
-    let is_told = |percent: &f64| *percent <= 99.0 || figures.latency_max_ns.is_some();
-    let told = PERCENTS.into_iter().filter(is_told);
-    let told = told.filter_map(|percent| Some((percent, quantile(&merged, percent / 100.0)?.0)));
+    let is_known = |percent: &f64| *percent <= 99.0 || figures.latency_max_ns.is_some();
+    let percentiles = PERCENTS.into_iter().filter(is_known);
+    let percentiles =
+        percentiles.filter_map(|percent| Some((percent, quantile(&merged, percent / 100.0)?.0)));
     Latency {
-        p50: of("p50"),
-        p99: of("p99"),
+        p50: Metric::P50.value(figures),
+        p99: Metric::P99.value(figures),
         max: figures.latency_max_ns.unwrap_or(0),
-        percentiles: told.collect(),
+        percentiles: percentiles.collect(),
     }
 }
 

@@ -111,9 +111,9 @@ pub fn threads(plan: &Plan, cell: &CellFigures) -> String {
         return value.clone();
     }
     let subject = plan.subjects.iter().find(|s| s.id == cell.subject);
-    let told = subject.map_or(0, |s| s.program_threads);
+    let planned = subject.map_or(0, |s| s.program_threads);
     let own = cell.program.as_ref().map_or(0, |p| p.threads);
-    [told, own]
+    [planned, own]
         .into_iter()
         .find(|n| *n > 0)
         .unwrap_or(1)

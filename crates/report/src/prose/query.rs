@@ -274,12 +274,14 @@ fn resolution(summary: &Value, query: &Query) -> Result<String, Wrong> {
     let Some(all) = summary["resolutions"].as_array() else {
         return other("this summary.json has no resolution: `prony report` writes it anew");
     };
-    let told = all.iter().filter(|of| of["detectable"].is_number());
+    let detectable = all.iter().filter(|of| of["detectable"].is_number());
     let own = query.keys.iter().find(|(key, _)| key == "workload");
     let name = query.cell.as_ref().or(own.map(|(_, value)| value));
     let is_meant = |of: &&Value| name.is_none_or(|name| of["workload"] == **name);
-    let meant: Vec<&Value> = told.clone().filter(is_meant).collect();
-    let names: Vec<&str> = told.filter_map(|of| of["workload"].as_str()).collect();
+    let meant: Vec<&Value> = detectable.clone().filter(is_meant).collect();
+    let names: Vec<&str> = detectable
+        .filter_map(|of| of["workload"].as_str())
+        .collect();
     match meant[..] {
         [one] => shown(&one["detectable"], "detectable", query, ""),
         _ if names.is_empty() => other("this run can tell no difference"),

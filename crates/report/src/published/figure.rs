@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::values;
 use crate::Run;
+use crate::claims::copy_differs;
 use crate::figure::{Figure, values};
 use crate::figures::CellFigures;
 use crate::metrics::Metric;
@@ -220,7 +221,9 @@ impl Answer {
         } else if self.spread == AnswerSpread::Of(SpreadKind::Range) {
             self.unsettled =
                 "the blocks lie in two groups, so that there is no interval".to_owned();
-        } else if self.over.is_some() && copy_differs(from.cells, self.metric) {
+        } else if self.over.is_some()
+            && copies(self.metric).is_some_and(|of| copy_differs(from.cells, of))
+        {
             self.unsettled = <&str>::from(Unclaimed::Copy).to_owned();
         } else if self.ratio.as_ref().is_some_and(|of| of.is_disturbed) {
             self.unsettled = <&str>::from(Unclaimed::Disturbed).to_owned();
@@ -309,23 +312,14 @@ fn bound(place: &Place<'_>, metric: CellMetric) -> Option<bool> {
     }
 }
 
-/// Whether a copy of a baseline differs from it in a metric, so that no difference of it can be claimed.
-fn copy_differs(cells: &[CellFigures], metric: CellMetric) -> bool {
-    let copies = || cells.iter().filter(|cell| cell.is_copy);
-    let beside = |key: &str| {
-        copies()
-            .filter_map(|cell| cell.ratios.get(key))
-            .any(RatioFigure::is_difference)
-    };
+/// The metric whose copies tell whether a difference in this one can be claimed.
+fn copies(metric: CellMetric) -> Option<Metric> {
     match metric {
-        CellMetric::Rate | CellMetric::Throughput | CellMetric::Elapsed | CellMetric::Wall => {
-            copies()
-                .filter_map(|cell| cell.ratio.as_ref())
-                .any(RatioFigure::is_difference)
-        }
-        CellMetric::P50 => beside(Metric::P50.key),
-        CellMetric::P99 => beside(Metric::P99.key),
-        CellMetric::Cpu => beside(Metric::CPU.key),
-        _ => false,
+        CellMetric::Rate | CellMetric::Throughput => Some(Metric::RATE),
+        CellMetric::Elapsed | CellMetric::Wall => Some(Metric::RATE),
+        CellMetric::P50 => Some(Metric::P50),
+        CellMetric::P99 => Some(Metric::P99),
+        CellMetric::Cpu => Some(Metric::CPU),
+        _ => None,
     }
 }

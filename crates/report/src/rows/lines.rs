@@ -65,12 +65,12 @@ fn on_its_cores(plan: &Plan, section: &Section<'_>) -> Option<String> {
 pub fn method(run: &Run) -> Option<String> {
     let plan = &run.plan;
     let any = |is: fn(&PlannedWorkload) -> bool| plan.workloads.iter().any(is);
-    let told = [
+    let parts = [
         (stands_around(plan), "rows: method of services"),
         (any(|w| !w.rows.is_empty()), "rows: method"),
         (any(|w| w.counter.is_some()), "rows: method of numbers"),
     ];
-    let lines = told.into_iter().filter(|(is_there, _)| *is_there);
+    let lines = parts.into_iter().filter(|(is_there, _)| *is_there);
     let lines: Vec<String> = lines.map(|(_, name)| paragraph(name)).collect();
     (!lines.is_empty()).then(|| lines.join(" "))
 }
