@@ -10,8 +10,8 @@
 //! ```
 //!
 //! How it is made: `cells` computes every number once, for each cell, as `metrics` and the kinds of work say; `figures`
-//! are these numbers, and a cell gives each by its path in `summary.json`, by which tables, pictures, rankings and metrics name it; what a
-//! figure says of its blocks is in `figure`, and most files know of none; `notes` merges findings into numbered footnotes; `view` puts both into tables (`grid`) and sentences; templates lay these out. All
+//! are these numbers, and a cell gives each by its path in `summary.json`, by which tables, pictures, rankings and metrics name it; how many
+//! values a figure rests on, and what its ends are, is told in `figure`, and most files know nothing more of it; `notes` merges findings into numbered footnotes; `view` puts both into tables (`grid`) and sentences; templates lay these out. All
 //! text that a user or a subject wrote is escaped by the templates' formatter (`escape`).
 //! Tables with rows of their own, and what stands around a server, are in `rows`.
 //! Searches for a highest rate are in `search`.
