@@ -19,7 +19,7 @@ use anyhow::{Context as _, anyhow};
 use prony_base::counted;
 use prony_lab::build::Failed;
 use prony_lab::build::shelf::{Held, Shelf};
-use prony_lab::sums::HexOf;
+use prony_lab::sums::hex;
 use sha2::{Digest as _, Sha256};
 use tar::Archive;
 
@@ -182,7 +182,7 @@ fn shelf(cache: &Path) -> anyhow::Result<Shelf<'static>> {
 
 /// The name of this program's copy.
 fn name() -> String {
-    format!("{:x}", HexOf(&Sha256::digest(ARCHIVE)))[..NAME_CHARS].to_owned()
+    hex(&Sha256::digest(ARCHIVE))[..NAME_CHARS].to_owned()
 }
 
 fn is_name(stem: &str) -> bool {

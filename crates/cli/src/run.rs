@@ -27,7 +27,7 @@ use anyhow::{Context as _, anyhow, bail};
 use prony_base::Nanos;
 use prony_lab::build::source::Revisions;
 use prony_lab::doctor::{self, Tree};
-use prony_lab::environment::{self, Given};
+use prony_lab::environment;
 use prony_lab::experiment::Experiment;
 use prony_lab::launch::{self, Wanted};
 use prony_lab::network;
@@ -249,7 +249,7 @@ impl ExperimentRun<'_> {
         // A repository around the user's cache is not that of what was unpacked there.
         let folder = &self.experiment.origin.folder;
         let code = (!self.home.is_copy(folder)).then(|| code::of_folder(folder));
-        Ok(environment::collect(Given {
+        Ok(environment::collect(Environment {
             prony_version: env!("CARGO_PKG_VERSION").to_owned(),
             prony_commit: commit.to_owned(),
             prony_sha256: code::of_this_program(commit),
@@ -262,6 +262,7 @@ impl ExperimentRun<'_> {
             software: builds::software(plan, self.subjects),
             facts: environment::isolation_facts(self.offer),
             checks: doctor::in_brief(&Tree::here()),
+            ..Environment::default()
         }))
     }
 
@@ -345,7 +346,7 @@ fn read(
         let text = warnings.render_warnings(colour());
         streams.err.write_all(text.as_bytes())?;
     }
-    let subjects = subject::load_all_at(&experiment, &home.subjects, revisions);
+    let subjects = subject::load_all_at(&experiment, &home.subjects, Some(revisions));
     let subjects = diagnoses::printed(subjects, streams)?;
     Ok(subjects.map(|subjects| (experiment, subjects)))
 }

@@ -41,7 +41,7 @@ use crate::experiment::words::{SYSTEMS, fill};
 use crate::launch::{Resolved, on_path};
 use crate::root::{INSIDE, Rooted};
 use crate::subject::{Build, Subject};
-use crate::sums::HexOf;
+use crate::sums::hex;
 pub use job::{BuildContext, CommandSpec, Failed, Finished, LaunchError, Launcher};
 use job::{interrupted, part, plain_name, quote, tail, temporary};
 pub use shelf::KEPT;
@@ -66,7 +66,7 @@ pub enum BuildOutcome {
 }
 
 /// A subject that can be started.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Ready {
     /// Absolute folder of what was built; empty where nothing is built.
     pub dir: String,
@@ -137,15 +137,13 @@ fn build_or_fail(
         let version = job.version()?;
         let own = job.files().unwrap_or_default();
         return Ok(Ready {
-            dir: String::new(),
             root_dir,
-            key: String::new(),
             files: both(own, of_originals),
             originals,
             repositories: subject.revision.iter().cloned().collect(),
             version,
-            cached: false,
             hold: root.into_iter().map(|root| root.lock).collect(),
+            ..Ready::default()
         });
     };
     let sources = job.sources()?;
@@ -284,7 +282,7 @@ impl Job<'_> {
         for (name, value) in self.launcher.passed().in_key() {
             part(&mut hash, &format!("{name}="), value.as_encoded_bytes());
         }
-        Ok(format!("{:x}", HexOf(&hash.finalize())))
+        Ok(hex(&hash.finalize()))
     }
 
     /// The digest of the files in its folder, where it has one of its own, or of those that its commands name.
@@ -304,7 +302,7 @@ impl Job<'_> {
         let names: Option<Vec<Option<String>>> = names.collect();
         let names: Vec<String> = names?.into_iter().flatten().collect();
         let hash = self.hash(&names).ok()?;
-        Some(format!("{:x}", HexOf(&hash.finalize())))
+        Some(hex(&hash.finalize()))
     }
 
     /// `subject.toml` and `inputs`, with all that is in those that are folders.
@@ -325,7 +323,7 @@ impl Job<'_> {
         };
         let mut hash = Sha256::new();
         hash_all(&mut hash, folder, needed, "original")?;
-        let digest = format!("{:x}", HexOf(&hash.finalize()));
+        let digest = hex(&hash.finalize());
         Ok((folder.display().to_string(), digest))
     }
 
@@ -429,7 +427,7 @@ fn both(own: String, of_originals: String) -> String {
         return own + &of_originals;
     }
     let both = Sha256::digest(format!("{own} {of_originals}"));
-    format!("{:x}", HexOf(&both))
+    hex(&both)
 }
 
 /// Names, modes and content of `names` in `folder`, with all that is in those that are folders. `what` they are is for errors.

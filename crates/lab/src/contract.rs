@@ -4,7 +4,7 @@
 //! Not for: doing them ([`crate::run`]), or what only `subjects/*.py` look at (answers to wrong requests, sums of
 //! works, what a click counter keeps).
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::experiment::spoken::{PROTOCOL, PROTOCOLS};
 use crate::subject::{Client, Role, Subject};
@@ -27,49 +27,43 @@ pub struct ContractCheck {
 
 /// The experiments that hold `subject` to its contract. `reference` is what an experiment's `ref` calls it.
 pub fn checks(subject: &Subject, reference: &str) -> Vec<ContractCheck> {
-    let part = |role: Role, text: Option<String>| {
-        let text = text.map(|text| head(role, subject) + &text);
-        text.map(|text| ContractCheck {
+    let check = |role: Role, experiment: Option<Value>| {
+        let mut experiment = experiment?;
+        experiment["title"] = "check".into();
+        experiment["run"] = run(role, subject);
+        Some(ContractCheck {
             role: role.name(),
-            text,
+            text: toml::to_string(&experiment).expect("TOML has all of these values"),
         })
     };
-    if subject.role.is_service() {
-        return Vec::from_iter(part(
-            subject.role,
-            Some(with_service(subject.role, reference)),
-        ));
-    }
-    let all = [
-        part(Role::Server, server(subject, reference)),
-        part(Role::Program, program(subject, reference)),
-        part(Role::Client, client(subject, reference)),
-    ];
+    let service = || with_service(subject.role, reference);
+    let all = match subject.role.is_service() {
+        true => vec![check(subject.role, Some(service()))],
+        false => vec![
+            check(Role::Server, server(subject, reference)),
+            check(Role::Program, program(subject, reference)),
+            check(Role::Client, client(subject, reference)),
+        ],
+    };
     all.into_iter().flatten().collect()
 }
 
-fn head(role: Role, subject: &Subject) -> String {
-    let asks = |client: &Client| client.works.iter().any(|work| work != DOWNLOADS);
-    let run = match role {
-        Role::Program => "",
+fn run(role: Role, subject: &Subject) -> Value {
+    let requests = |client: &Client| client.program.works.iter().any(|work| work != DOWNLOADS);
+    match role {
+        Role::Program => json!({ "blocks": 1 }),
         // Whole seconds: what a client can be told. A download lasts as long as it takes.
-        Role::Client if subject.client.as_ref().is_some_and(asks) => "duration = \"1s\"\n",
-        Role::Client => "",
-        _ => "duration = \"100ms\"\nwarmup = \"0ms\"\n",
-    };
-    format!("title = \"check\"\n[run]\nblocks = 1\n{run}")
+        Role::Client if subject.client.as_ref().is_some_and(requests) => {
+            json!({ "blocks": 1, "duration": "1s" })
+        }
+        Role::Client => json!({ "blocks": 1 }),
+        _ => json!({ "blocks": 1, "duration": "100ms", "warmup": "0ms" }),
+    }
 }
 
-fn quoted(text: &str) -> String {
-    json!(text).to_string()
-}
-
-fn of_subject(reference: &str) -> String {
-    format!("[[subject]]\nref = {}\n", quoted(reference))
-}
-
-/// A workload for each path that it answers, with the answer that the contract names.
-fn server(subject: &Subject, reference: &str) -> Option<String> {
+/// A workload for each path that it answers, with the answer that the contract names, and a setting for the protocols that it
+/// speaks beside plain HTTP/1.1, if there are any.
+fn server(subject: &Subject, reference: &str) -> Option<Value> {
     if subject.start.is_empty() {
         return None;
     }
@@ -81,112 +75,88 @@ fn server(subject: &Subject, reference: &str) -> Option<String> {
     let hosts = paths.iter().any(|path| path == "/mixed");
     // What stands for all below a folder names no page.
     let paths = paths.iter().filter(|path| !path.ends_with("/*"));
-    let workloads: String = paths.map(|path| workload(path, hosts)).collect();
-    (!workloads.is_empty()).then(|| of_subject(reference) + &workloads + &protocols(subject))
-}
-
-/// A setting for the protocols that it speaks beside plain HTTP/1.1, if there are any.
-fn protocols(subject: &Subject) -> String {
-    if subject.protocols.is_empty() {
-        return String::new();
+    let workloads: Vec<Value> = paths.map(|path| workload(path, hosts)).collect();
+    let is_any = !workloads.is_empty();
+    let mut experiment = json!({ "subject": [{ "ref": reference }], "workload": workloads });
+    if !subject.protocols.is_empty() {
+        let spoken = PROTOCOLS.into_iter().filter(|one| subject.speaks(one));
+        let spoken: Vec<&str> = spoken.collect();
+        experiment["setting"] = json!([{ "name": PROTOCOL, "values": spoken }]);
     }
-    let spoken = PROTOCOLS.iter().filter(|one| subject.speaks(one));
-    let spoken: Vec<&&str> = spoken.collect();
-    format!(
-        "[[setting]]\nname = {}\nvalues = {}\n",
-        quoted(PROTOCOL),
-        json!(spoken)
-    )
+    is_any.then_some(experiment)
 }
 
-fn workload(path: &str, hosts: bool) -> String {
-    let exact = |body: &str| {
-        format!(
-            "expect = {{ status = 200, content_type = \"text/plain\", body = {} }}\n",
-            quoted(body)
-        )
+fn workload(path: &str, hosts: bool) -> Value {
+    let mut workload = json!({
+        "name": name(path),
+        "request": { "path": path },
+        "expect": { "status": 200 },
+        "connections": [1],
+    });
+    let (content_type, body) = match path {
+        "/ping" => ("application/json", "{\"sequence\":{random}}"),
+        "/hello" => ("text/plain", "Hello, World!"),
+        "/" | "/mixed" if hosts => ("text/plain", "hello world"),
+        _ => return workload,
     };
-    let asked = match path {
-        "/ping" => "request = { method = \"POST\", path = \"/ping\", headers = { Content-Type = \"application/json\" }, \
-                    body = '{\"sequence\":{random}}' }\n\
-                    expect = { status = 200, content_type = \"application/json\", body = '{\"sequence\":{random}}' }\n"
-            .to_owned(),
-        path => {
-            let expected = match path {
-                "/hello" => exact("Hello, World!"),
-                "/" | "/mixed" if hosts => exact("hello world"),
-                _ => "expect = { status = 200 }\n".to_owned(),
-            };
-            format!("request = {{ path = {} }}\n{expected}", quoted(path))
-        }
-    };
-    let name: String = path
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
-        .collect();
-    let name = match name.trim_matches('-') {
-        "" => "root",
-        name => name,
-    };
-    format!(
-        "[[workload]]\nname = {}\n{asked}connections = [1]\n",
-        quoted(name)
-    )
+    workload["expect"]["content_type"] = content_type.into();
+    workload["expect"]["body"] = body.into();
+    if path == "/ping" {
+        workload["request"]["method"] = "POST".into();
+        workload["request"]["headers"] = json!({ "Content-Type": content_type });
+        workload["request"]["body"] = body.into();
+    }
+    workload
+}
+
+fn name(path: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    let name: String = path.chars().map(plain).collect();
+    match name.trim_matches('-') {
+        "" => "root".to_owned(),
+        name => name.to_owned(),
+    }
 }
 
 /// A workload for each work, in each build that is offered.
-fn program(subject: &Subject, reference: &str) -> Option<String> {
-    let program = subject.program.as_ref()?;
-    let mut text = of_subject(reference);
-    for work in &program.works {
-        text.push_str(&format!(
-            "[[workload]]\nwork = {}\ncount = {COUNT}\n",
-            quoted(work)
-        ));
-    }
-    for (name, values) in &subject.variants {
-        text.push_str(&format!(
-            "[[setting]]\nname = {}\nvalues = {}\n",
-            quoted(name),
-            json!(values)
-        ));
-    }
-    Some(text)
+fn program(subject: &Subject, reference: &str) -> Option<Value> {
+    let works = subject.program.as_ref()?.works.iter();
+    let workloads = works.map(|work| json!({ "work": work, "count": COUNT }));
+    let variants = subject.variants.iter();
+    let settings = variants.map(|(name, values)| json!({ "name": name, "values": values }));
+    Some(json!({
+        "subject": [{ "ref": reference }],
+        "workload": workloads.collect::<Value>(),
+        "setting": settings.collect::<Value>(),
+    }))
 }
 
 /// A workload for each work, against Prony's own server.
-fn client(subject: &Subject, reference: &str) -> Option<String> {
-    let client = subject.client.as_ref()?;
-    let mut text = format!(
-        "[[peer]]\nref = {}\n{}",
-        quoted(OTHER),
-        of_subject(reference)
-    );
-    for work in &client.works {
-        let asked = match work.as_str() {
-            DOWNLOADS => "client = \"downloads\"\npayload = \"1MiB\"\n",
-            _ => "client = \"requests\"\npath = \"/hello\"\n",
-        };
-        text.push_str(&format!(
-            "[[workload]]\nname = {}\n{asked}connections = [2]\n",
-            quoted(work)
-        ));
-    }
-    Some(text)
+fn client(subject: &Subject, reference: &str) -> Option<Value> {
+    let works = subject.client.as_ref()?.program.works.iter();
+    let workloads = works.map(|work| match work.as_str() {
+        DOWNLOADS => json!({ "client": work, "name": work, "payload": "1MiB", "connections": [2] }),
+        _ => json!({ "client": "requests", "name": work, "path": "/hello", "connections": [2] }),
+    });
+    Some(json!({
+        "peer": [{ "ref": OTHER }],
+        "subject": [{ "ref": reference }],
+        "workload": workloads.collect::<Value>(),
+    }))
 }
 
 /// Experiment of a backing service or a front together with Prony's own server.
-fn with_service(role: Role, reference: &str) -> String {
-    let (name, reference) = (role.name(), quoted(reference));
-    let setting = match role {
-        Role::Front => format!("front_of = {{ with = {reference} }}"),
-        _ => format!("backing_of = {{ with = [{reference}] }}"),
+fn with_service(role: Role, reference: &str) -> Value {
+    let (key, services) = match role {
+        Role::Front => ("front_of", json!({ "with": reference })),
+        _ => ("backing_of", json!({ "with": [reference] })),
     };
-    format!(
-        "[[{name}]]\nref = {reference}\nname = {reference}\n{}[[setting]]\nname = \"around\"\nvalues = [\"with\"]\n{setting}\n{}",
-        of_subject(OTHER),
-        workload("/hello", false)
-    )
+    json!({
+        (role.name()): [{ "ref": reference, "name": reference }],
+        "subject": [{ "ref": OTHER }],
+        "setting": [{ "name": "around", "values": ["with"], (key): services }],
+        "workload": [workload("/hello", false)],
+    })
 }
 
 #[cfg(test)]
@@ -235,10 +205,7 @@ mod tests {
             checks(&subject, id).remove(0).text
         };
         let ping = text("rust/axum");
-        assert!(
-            ping.contains("body = '{\"sequence\":{random}}' }"),
-            "{ping}"
-        );
+        assert!(ping.contains("body = '{\"sequence\":{random}}'"), "{ping}");
         assert!(ping.contains("body = \"Hello, World!\""), "{ping}");
         assert!(
             text("lua/prony-host")

@@ -6,37 +6,42 @@
 use std::path::Path;
 
 use prony_base::clock;
-use prony_record::{CodeState, Environment, Fact, MachineCheck, Software};
+use prony_record::{Environment, Fact};
 use sha2::{Digest as _, Sha256};
 
-use crate::sums::HexOf;
+use crate::sample::parse::cpu_list;
+use crate::sums::hex;
 use crate::supervise::Offer;
 
-/// What the caller knows and this module cannot see.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Given {
-    /// Version of Prony.
-    pub prony_version: String,
-    /// Commit that it was built from.
-    pub prony_commit: String,
-    /// SHA-256 of the running `prony`, where its commit does not say what it is made of.
-    pub prony_sha256: String,
-    /// SHA-256 of the program `prony-systems`, where something that is measured is started as it; empty where nothing is.
-    pub systems_sha256: String,
-    /// State of the code around the experiment's file.
-    pub code: Option<CodeState>,
-    /// Driver of the generator, and why if it is not the ring.
-    pub driver: String,
-    /// Compilers, runtimes and tools by version.
-    pub software: Vec<Software>,
-    /// Facts to add, such as what holds trials apart.
-    pub facts: Vec<Fact>,
-    /// What of the machine spoils measurements ([`crate::doctor::in_brief`]).
-    pub checks: Vec<MachineCheck>,
-}
+/// Settings of the kernel that bear on the figures.
+const KERNEL_SETTINGS: [&str; 6] = [
+    "kernel.io_uring_disabled",
+    "kernel.numa_balancing",
+    "kernel.sched_autogroup_enabled",
+    "fs.file-max",
+    "fs.nr_open",
+    "vm.swappiness",
+];
 
-/// Reads the machine. What cannot be read is left empty or out: nothing here fails.
-pub fn collect(given: Given) -> Environment {
+/// Settings of a network namespace.
+const NETWORK_SETTINGS: [&str; 12] = [
+    "net.core.somaxconn",
+    "net.core.netdev_max_backlog",
+    "net.core.default_qdisc",
+    "net.ipv4.ip_local_port_range",
+    "net.ipv4.tcp_max_syn_backlog",
+    "net.ipv4.tcp_syncookies",
+    "net.ipv4.tcp_tw_reuse",
+    "net.ipv4.tcp_fin_timeout",
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.tcp_notsent_lowat",
+];
+
+/// Adds what is read of the machine to what is `given`: the versions of Prony, the code, the driver, software, checks and further facts.
+/// What cannot be read is left empty or out: nothing here fails.
+pub fn collect(given: Environment) -> Environment {
     let cpuinfo = read("/proc/cpuinfo");
     let release = rustix::system::uname();
     let text = |words: &std::ffi::CStr| words.to_string_lossy().into_owned();
@@ -55,13 +60,7 @@ pub fn collect(given: Given) -> Environment {
         schema: prony_record::SCHEMA,
         method: prony_record::METHOD,
         started_unix_ms: clock::unix_nanos() / 1_000_000,
-        prony_version: given.prony_version,
-        prony_commit: given.prony_commit,
-        prony_sha256: given.prony_sha256,
-        systems_sha256: given.systems_sha256,
-        code: given.code,
         machine: machine(&read("/etc/machine-id")),
-        driver: given.driver,
         cpu_model: cpu_model(&cpuinfo).unwrap_or_else(|| text(release.machine())),
         cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
         threads_per_core: u32::try_from(cpu_list(&siblings).len().max(1)).unwrap_or(1),
@@ -70,8 +69,7 @@ pub fn collect(given: Given) -> Environment {
         distribution: distribution(&read("/etc/os-release")),
         virtualisation: virtualisation(&cpuinfo),
         facts,
-        software: given.software,
-        checks: given.checks,
+        ..given
     }
 }
 
@@ -82,7 +80,7 @@ fn machine(id: &str) -> String {
         return String::new();
     }
     let digest = Sha256::digest(format!("prony run directory\n{id}"));
-    format!("{:x}", HexOf(&digest[..8]))
+    hex(&digest[..8])
 }
 
 /// A file's text without the white space at its end; empty when it cannot be read.
@@ -93,25 +91,7 @@ fn read(path: impl AsRef<Path>) -> String {
 
 /// The settings of the network that the caller is in (its own namespace's values).
 pub fn network_facts() -> Vec<Fact> {
-    const NAMES: [&str; 12] = [
-        "core.somaxconn",
-        "core.netdev_max_backlog",
-        "core.default_qdisc",
-        "ipv4.ip_local_port_range",
-        "ipv4.tcp_max_syn_backlog",
-        "ipv4.tcp_syncookies",
-        "ipv4.tcp_tw_reuse",
-        "ipv4.tcp_fin_timeout",
-        "ipv4.tcp_congestion_control",
-        "ipv4.tcp_rmem",
-        "ipv4.tcp_wmem",
-        "ipv4.tcp_notsent_lowat",
-    ];
-    let fact = |name: &&str| {
-        let path = format!("/proc/sys/net/{}", name.replacen('.', "/", 1));
-        fact(&format!("net.{name}"), &read(path))
-    };
-    NAMES.iter().filter_map(fact).collect()
+    kernel_settings(&NETWORK_SETTINGS)
 }
 
 /// A fact, unless it is empty; tabs between values become single spaces.
@@ -124,7 +104,7 @@ fn fact(name: &str, value: &str) -> Option<Fact> {
 }
 
 /// What holds trials apart on this machine, and the settings of the network that they
-/// run in where that is not the host's: for [`Given::facts`].
+/// run in where that is not the host's: for [`collect`].
 pub fn isolation_facts(offer: &Offer) -> Vec<Fact> {
     let processes = if offer.isolation.process_namespace {
         "a process namespace each"
@@ -154,50 +134,38 @@ pub fn isolation_facts(offer: &Offer) -> Vec<Fact> {
 
 /// What bears on the figures beside processor, memory and kernel.
 fn facts() -> Vec<Fact> {
+    const DEVICES: &str = "/sys/devices/system";
     let files = [
-        (
-            "cpu governor",
-            "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
-        ),
-        (
-            "cpu frequency driver",
-            "/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver",
-        ),
-        (
-            "turbo off (intel_pstate)",
-            "/sys/devices/system/cpu/intel_pstate/no_turbo",
-        ),
-        ("boost (cpufreq)", "/sys/devices/system/cpu/cpufreq/boost"),
-        ("smt", "/sys/devices/system/cpu/smt/control"),
+        ("cpu governor", "cpu/cpu0/cpufreq/scaling_governor"),
+        ("cpu frequency driver", "cpu/cpu0/cpufreq/scaling_driver"),
+        ("turbo off (intel_pstate)", "cpu/intel_pstate/no_turbo"),
+        ("boost (cpufreq)", "cpu/cpufreq/boost"),
+        ("smt", "cpu/smt/control"),
         (
             "clocksource",
-            "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+            "clocksource/clocksource0/current_clocksource",
         ),
-        (
-            "transparent huge pages",
-            "/sys/kernel/mm/transparent_hugepage/enabled",
-        ),
-        (
-            "kernel.io_uring_disabled",
-            "/proc/sys/kernel/io_uring_disabled",
-        ),
-        ("kernel.numa_balancing", "/proc/sys/kernel/numa_balancing"),
-        (
-            "kernel.sched_autogroup_enabled",
-            "/proc/sys/kernel/sched_autogroup_enabled",
-        ),
-        ("fs.file-max", "/proc/sys/fs/file-max"),
-        ("fs.nr_open", "/proc/sys/fs/nr_open"),
-        ("vm.swappiness", "/proc/sys/vm/swappiness"),
     ];
+    let files = files.iter();
     let mut facts: Vec<Fact> = files
-        .iter()
-        .filter_map(|(name, path)| fact(name, &read(path)))
+        .filter_map(|(name, path)| fact(name, &read(format!("{DEVICES}/{path}"))))
         .collect();
+    let huge_pages = read("/sys/kernel/mm/transparent_hugepage/enabled");
+    facts.extend(fact("transparent huge pages", &huge_pages));
+    facts.extend(kernel_settings(&KERNEL_SETTINGS));
     facts.extend(mitigations());
     facts.extend(open_files(&read("/proc/self/limits")));
     facts.extend(network_facts());
     facts
+}
+
+/// Kernel settings by their names, without those that this kernel has not.
+fn kernel_settings(names: &[&str]) -> Vec<Fact> {
+    let setting = |name: &&str| {
+        let path = format!("/proc/sys/{}", name.replace('.', "/"));
+        fact(name, &read(path))
+    };
+    names.iter().filter_map(setting).collect()
 }
 
 /// One fact for all mitigations that are on.
@@ -278,21 +246,6 @@ fn processors(cpuinfo: &str) -> usize {
             .is_some_and(|key| key.trim() == "processor")
     };
     cpuinfo.lines().filter(is_one).count()
-}
-
-/// The numbers of a list like `0-3,8`; what is no number, or a range of more than
-/// 65536, is left out.
-pub fn cpu_list(text: &str) -> Vec<u32> {
-    let mut numbers = Vec::new();
-    for part in text.trim().split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        if let (Ok(first), Ok(last)) = (first.trim().parse::<u32>(), last.trim().parse::<u32>())
-            && last.saturating_sub(first) < 1 << 16
-        {
-            numbers.extend(first..=last);
-        }
-    }
-    numbers
 }
 
 /// `MemTotal` of `/proc/meminfo`.
@@ -473,7 +426,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_processors_memory_and_a_kernel() {
-        let environment = collect(Given::default());
+        let environment = collect(Environment::default());
         assert!(environment.cpus > 0 && environment.memory_bytes > 0);
         assert!(environment.kernel.starts_with("Linux "));
         assert!(

@@ -291,6 +291,14 @@ impl Answer {
     }
 }
 
+/// The start of a body as a message shows it.
+pub fn shown(body: &[u8]) -> String {
+    const SHOWN_MAX: usize = 80;
+    let text = String::from_utf8_lossy(&body[..body.len().min(SHOWN_MAX)]);
+    let more = if body.len() > SHOWN_MAX { " …" } else { "" };
+    format!("`{}`{more}", text.escape_debug())
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};

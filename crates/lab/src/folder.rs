@@ -5,8 +5,8 @@
 //!
 //! Not for: what is in them ([`crate::store`]), or a folder that somebody else changes at the same time.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, ErrorKind, Write as _};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Component, Path, PathBuf};
 
 use crate::store::StoreError;
@@ -84,6 +84,19 @@ pub fn write(dir: &Path, name: &str, bytes: &[u8], is_synced: bool) -> Result<()
 
 fn is_not_there(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+/// The last bytes of a file as text, at most `bytes_max`; nothing where it cannot be read: a log decides nothing.
+pub fn end_of(path: &Path, bytes_max: u64) -> String {
+    let mut bytes = Vec::new();
+    let mut read = || -> io::Result<usize> {
+        let mut file = File::open(path)?;
+        let size = file.metadata()?.len();
+        file.seek(SeekFrom::Start(size.saturating_sub(bytes_max)))?;
+        file.take(bytes_max).read_to_end(&mut bytes)
+    };
+    let _ = read();
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]

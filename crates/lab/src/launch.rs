@@ -26,13 +26,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-use prony_base::Nanos;
+use prony_base::{Instant, Nanos};
 use prony_engine::thread::{self, Urgency};
 pub use prony_program::children::{by_fork, die_with_parent, raise_open_files};
 use prony_record::Exit;
 use rustix::mount::{MountFlags, MountPropagationFlags};
 use rustix::process::{Pid, Resource, Rlimit, Signal};
-use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
+use rustix::thread::{CapabilitySet, CapabilitySets, ClockId, UnshareFlags};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -48,23 +48,15 @@ pub struct Wanted {
 impl Wanted {
     /// From most to least: what a machine is asked for, in this order.
     pub const BY_STRENGTH: [Wanted; 4] = [
-        Wanted {
-            processes: true,
-            network: true,
-        },
-        Wanted {
-            processes: true,
-            network: false,
-        },
-        Wanted {
-            processes: false,
-            network: true,
-        },
-        Wanted {
-            processes: false,
-            network: false,
-        },
+        Wanted::new(true, true),
+        Wanted::new(true, false),
+        Wanted::new(false, true),
+        Wanted::new(false, false),
     ];
+
+    const fn new(processes: bool, network: bool) -> Wanted {
+        Wanted { processes, network }
+    }
 
     fn any(self) -> bool {
         self.processes || self.network
@@ -254,7 +246,7 @@ fn loopback_up() -> io::Result<()> {
 }
 
 /// A child that ended and was collected.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ended {
     /// Its process id.
     pub pid: u32,
@@ -556,6 +548,16 @@ pub fn urgent(on: bool) -> io::Result<()> {
     } else {
         Urgency::Ordinary
     })
+}
+
+/// Sleeps until a moment of `CLOCK_MONOTONIC`; returns at once where it has passed.
+pub fn sleep_until(moment: Instant) {
+    let request = rustix::thread::Timespec {
+        tv_sec: (moment.0 / 1_000_000_000) as i64,
+        tv_nsec: (moment.0 % 1_000_000_000) as _,
+    };
+    let sleep = || rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &request);
+    while sleep() == Err(rustix::io::Errno::INTR) {}
 }
 
 /// Every descendant of process `root`, from `/proc`, without `root`.

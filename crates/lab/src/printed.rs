@@ -29,6 +29,8 @@ use crate::diagnosis::{nearest, quoted};
 use crate::experiment::words::{NAME_BYTES_MAX, short};
 pub use client::{AskedClient, read_client};
 
+/// What is wrong with an output without any.
+const NO_MEASUREMENT: &str = "it printed no measurement: a line of JSON with `measure`";
 /// Measurements of one program at the most.
 pub const LINES_MAX: usize = 1_000;
 /// Bytes of a measurement's line at the most; a histogram is the largest thing in one.
@@ -127,26 +129,32 @@ pub fn read(
     pattern: Option<&Pattern>,
     asked: &Asked,
 ) -> Result<Vec<ProgramLine>, String> {
+    let found = |line: &str| match pattern {
+        Some(pattern) => pattern.read(line, asked),
+        None => of_json(line),
+    };
+    let lines = checked_lines(text, found, |line| checked(line, asked))?;
+    match (lines.is_empty(), pattern) {
+        (false, _) => Ok(lines),
+        (true, Some(_)) => Err("no line of its output matches `output`".to_owned()),
+        (true, None) => Err(NO_MEASUREMENT.to_owned()),
+    }
+}
+
+/// The lines in which a measurement is `found`, each `checked`.
+fn checked_lines(
+    text: &str,
+    found: impl Fn(&str) -> Option<Result<ProgramLine, String>>,
+    checked: impl Fn(ProgramLine) -> Result<ProgramLine, String>,
+) -> Result<Vec<ProgramLine>, String> {
     let mut lines = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
-        let found = match pattern {
-            Some(pattern) => pattern.read(line, asked),
-            None => of_json(line),
-        };
-        let Some(found) = found else { continue };
-        let line = found
-            .and_then(|found| checked(found, asked))
-            .map_err(|why| format!("line {number} of its output, `{}`: {why}", short(line)))?;
-        lines.push(line);
+        let Some(found) = found(line) else { continue };
+        let wrong = |why| format!("line {number} of its output, `{}`: {why}", short(line));
+        lines.push(found.and_then(&checked).map_err(wrong)?);
         if lines.len() > LINES_MAX {
             return Err(format!("it printed more than {LINES_MAX} measurements"));
         }
-    }
-    if lines.is_empty() {
-        return Err(match pattern {
-            Some(_) => "no line of its output matches `output`".to_owned(),
-            None => "it printed no measurement: a line of JSON with `measure`".to_owned(),
-        });
     }
     Ok(lines)
 }

@@ -142,7 +142,8 @@ impl FromStr for KeyFile {
 pub(crate) struct KeyTable {
     /// By which its keys are found.
     pub id: String,
-    /// How messages name it, by path.
+    /// How messages name it, by path; `[id]` at its id where nothing else is said.
+    #[serde(default)]
     pub places: BTreeMap<String, String>,
     /// What it is for. Markdown.
     pub text: String,
@@ -171,6 +172,14 @@ impl KeyTable {
         let read: BTreeMap<String, Vec<KeyTable>> = toml::from_str(text).expect("tables of keys");
         let mut tables: Vec<KeyTable> = read.into_values().flatten().collect();
         for table in &mut tables {
+            if table.places.is_empty() {
+                let id = &table.id;
+                let place = match table.several {
+                    true => format!("[[{id}]]"),
+                    false => format!("[{id}]"),
+                };
+                table.places.insert(id.clone(), place);
+            }
             for key in &mut table.key {
                 key.id = match table.id.as_str() {
                     "" => key.name.clone(),
@@ -222,9 +231,6 @@ pub struct KeyEntry {
     pub(crate) default: Option<String>,
     /// What holds without it, where that is no value.
     otherwise: Option<String>,
-    /// Whether it must be there.
-    #[serde(default)]
-    pub(crate) required: bool,
     /// What a value that is none of its words is answered with; `{}` stands for it.
     pub(crate) wrong: Option<String>,
     /// What is said of its words then, where none of them is near.
@@ -244,6 +250,11 @@ impl KeyEntry {
             }
             _ => form,
         }
+    }
+
+    /// Whether it must be there.
+    pub(crate) fn is_required(&self) -> bool {
+        self.default.is_none() && self.otherwise.is_none()
     }
 
     /// Its default, what holds without it, or that it is required.

@@ -3,7 +3,7 @@
 //!
 //! Not for: answers ([`crate::verify`]), or reading an experiment.
 
-use std::io::{self, BufReader, Read as _};
+use std::io::{self, BufReader};
 use std::path::Path;
 
 use prony_load::named_file::{self, FileReach};
@@ -20,8 +20,8 @@ use prony_wire::encode::basic;
 use sha2::{Digest, Sha256};
 
 use crate::exchange;
-use crate::scenario::ScenarioFile;
-use crate::sums::HexOf;
+use crate::scenario::{ScenarioContext, ScenarioFile};
+use crate::sums::{self, hex};
 
 /// Bytes that all requests of a workload may have together: the generator of each trial is sent them.
 const BYTES_MAX: u64 = 128 << 20;
@@ -199,8 +199,11 @@ fn of_scenario(
 ) -> Result<SentSource, String> {
     let path = Path::new(&source.dir).join(&scenario.file.path);
     let variables = |name: &str| std::env::var(name).ok();
-    let file = ScenarioFile::load(&path, &variables, source.data.is_some());
-    let file = file.map_err(|wrong| wrong.to_string())?;
+    let context = ScenarioContext {
+        variables: &variables,
+        has_data: source.data.is_some(),
+    };
+    let file = ScenarioFile::load(&path, &context).map_err(|wrong| wrong.to_string())?;
     let mut typed: Vec<_> = authorization(source)?.into_iter().collect();
     if typed.iter().any(|(name, _)| file.has_header(name)) {
         return Err(
@@ -315,7 +318,7 @@ fn of_file(
     sent.bodies = bodies
         .map(|(name, bytes)| SourceFile {
             path: name.clone(),
-            sha256: format!("{:x}", HexOf(&Sha256::digest(bytes))),
+            sha256: hex(&Sha256::digest(bytes)),
         })
         .collect();
     Ok(sent)
@@ -382,16 +385,8 @@ fn reach(source: &PlannedSource) -> FileReach<'_> {
 /// It cannot be read, or may not be named.
 pub fn sha256_of(source: &PlannedSource, name: &str) -> Result<String, String> {
     let path = Path::new(&source.dir).join(name);
-    let cannot = |error: io::Error| format!("cannot read {}: {error}", path.display());
-    let mut file = named_file::open(&path, reach(source)).map_err(cannot)?;
-    let mut hash = Sha256::new();
-    let mut buffer = vec![0; BUFFER_BYTES];
-    loop {
-        match file.read(&mut buffer).map_err(cannot)? {
-            0 => return Ok(format!("{:x}", HexOf(&hash.finalize()))),
-            count => hash.update(&buffer[..count]),
-        }
-    }
+    let digest = named_file::open(&path, reach(source)).and_then(sums::digest_of);
+    digest.map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
 
 /// Checks that a file is the one that was planned.

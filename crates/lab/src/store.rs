@@ -77,26 +77,17 @@ pub enum StoreError {
         found: u64,
     },
     /// It is no run directory.
-    #[error("{}: not a run directory: it holds no {}", path.display(), layout::PLAN)]
-    NoRun {
-        /// The directory.
-        path: PathBuf,
-    },
+    #[error("{}: not a run directory: it holds no {}", _0.display(), layout::PLAN)]
+    NoRun(PathBuf),
     /// It holds something already.
     #[error(
         "{} is there already; give another directory, or --resume to go on with the run in it",
-        path.display()
+        _0.display()
     )]
-    Exists {
-        /// The directory.
-        path: PathBuf,
-    },
+    Exists(PathBuf),
     /// Another process writes to it.
-    #[error("another prony is running in {}", path.display())]
-    Busy {
-        /// The directory.
-        path: PathBuf,
-    },
+    #[error("another prony is running in {}", _0.display())]
+    Busy(PathBuf),
     /// The run in it is another one.
     #[error(
         "{} holds another run: {what} differ. Resume with the same experiment, options, \
@@ -110,6 +101,8 @@ pub enum StoreError {
         what: String,
     },
 }
+
+type StoreResult<T> = Result<T, StoreError>;
 
 /// What is to be done with records of another schema than this program writes.
 fn other_schema(found: u64) -> String {
@@ -186,9 +179,7 @@ pub fn read(dir: &Path) -> Result<Stored, StoreError> {
 fn check_run(dir: &Path) -> Result<(), StoreError> {
     match dir.join(layout::PLAN).exists() {
         true => Ok(()),
-        false => Err(StoreError::NoRun {
-            path: dir.to_owned(),
-        }),
+        false => Err(StoreError::NoRun(dir.to_owned())),
     }
 }
 
@@ -245,11 +236,7 @@ fn read_json<T: DeserializeOwned>(dir: &Path, name: &str) -> Result<T, StoreErro
     parse(&path, None, &read_bytes(&path)?)
 }
 
-fn parse<T: DeserializeOwned>(
-    path: &Path,
-    line: Option<usize>,
-    bytes: &[u8],
-) -> Result<T, StoreError> {
+fn parse<T: DeserializeOwned>(path: &Path, line: Option<usize>, bytes: &[u8]) -> StoreResult<T> {
     let damaged = |error: serde_json::Error| StoreError::Damaged {
         path: path.to_owned(),
         line,
@@ -304,11 +291,7 @@ pub struct Journal {
 impl Journal {
     /// Makes a run directory, which must not be there or be empty, and writes plan and
     /// environment into it.
-    pub fn create(
-        dir: &Path,
-        plan: &Plan,
-        environment: &Environment,
-    ) -> Result<Journal, StoreError> {
+    pub fn create(dir: &Path, plan: &Plan, environment: &Environment) -> StoreResult<Journal> {
         // A pilot, and what chose its warm-up, come before their run, and lie in its folder.
         let is_own = |entry: std::io::Result<std::fs::DirEntry>| {
             let before = [layout::PILOT, layout::WARM_UP];
@@ -316,9 +299,7 @@ impl Journal {
         };
         let in_use = std::fs::read_dir(dir).is_ok_and(|mut all| !all.all(is_own));
         if in_use {
-            return Err(StoreError::Exists {
-                path: dir.to_owned(),
-            });
+            return Err(StoreError::Exists(dir.to_owned()));
         }
         for folder in [layout::HISTOGRAMS, layout::LOGS] {
             let path = dir.join(folder);
@@ -334,11 +315,7 @@ impl Journal {
 
     /// Goes on with a run: the plan must be the same but for how it was called, and so
     /// must the machine. A last line that was cut off is removed.
-    pub fn resume(
-        dir: &Path,
-        plan: &Plan,
-        environment: &Environment,
-    ) -> Result<Journal, StoreError> {
+    pub fn resume(dir: &Path, plan: &Plan, environment: &Environment) -> StoreResult<Journal> {
         check_run(dir)?;
         // What a trial writes goes into these.
         for name in [
@@ -372,9 +349,7 @@ impl Journal {
             .open(&path)
             .map_err(unwritten(&path))?;
         if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            return Err(StoreError::Busy {
-                path: dir.to_owned(),
-            });
+            return Err(StoreError::Busy(dir.to_owned()));
         }
         file.set_len(whole).map_err(unwritten(&path))?;
         Ok(Journal {
@@ -415,12 +390,7 @@ impl Journal {
 }
 
 /// Writes a file so that it is there whole or not at all.
-fn write_json(
-    dir: &Path,
-    name: &str,
-    value: &impl Serialize,
-    pretty: bool,
-) -> Result<(), StoreError> {
+fn write_json(dir: &Path, name: &str, value: &impl Serialize, pretty: bool) -> StoreResult<()> {
     let text = if pretty {
         serde_json::to_vec_pretty(value)
     } else {
@@ -659,9 +629,9 @@ mod tests {
         let folder = Folder::new("refused");
         let journal = Journal::create(&folder.0, &plan(), &environment()).unwrap();
         let again = Journal::create(&folder.0, &plan(), &environment());
-        assert!(matches!(again, Err(StoreError::Exists { .. })));
+        assert!(matches!(again, Err(StoreError::Exists(_))));
         let busy = Journal::resume(&folder.0, &plan(), &environment());
-        assert!(matches!(busy, Err(StoreError::Busy { .. })));
+        assert!(matches!(busy, Err(StoreError::Busy(_))));
         drop(journal);
         let mut other = plan();
         other.blocks = 3;

@@ -4,7 +4,7 @@
 //! anybody from changing both.
 
 use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::io::{self, Read};
 use std::path::Path;
 
 use prony_record::layout;
@@ -131,25 +131,25 @@ impl Sums {
     }
 }
 
-/// SHA-256 of a file in hexadecimal, read piece by piece.
 fn digest(path: &Path) -> io::Result<String> {
-    let (mut file, mut digest) = (File::open(path)?, Sha256::new());
+    digest_of(File::open(path)?)
+}
+
+/// SHA-256 of all that `file` has, in hexadecimal, read piece by piece.
+pub fn digest_of(mut file: impl Read) -> io::Result<String> {
+    let mut digest = Sha256::new();
     let mut piece = vec![0; PIECE_BYTES];
     loop {
         match file.read(&mut piece)? {
-            0 => return Ok(format!("{:x}", HexOf(&digest.finalize()))),
+            0 => return Ok(hex(&digest.finalize())),
             read => digest.update(&piece[..read]),
         }
     }
 }
 
-/// Bytes that `{:x}` writes.
-pub struct HexOf<'a>(pub &'a [u8]);
-
-impl std::fmt::LowerHex for HexOf<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
+/// Bytes in hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use prony_load::{Checks, LaneCookies, LedRequest, decoded};
 use prony_record::{CheckLevel, CheckResult, PlannedWorkload, PreparedRequest};
 use prony_wire::Method;
 
-use crate::exchange::{self, Answer, BlockingConnection, Destination, KeptBody};
+use crate::exchange::{self, Answer, BlockingConnection, Destination, KeptBody, shown};
 use crate::sending::{self, SentSource};
 
 /// A body is kept for comparing; so many bytes of it at most.
@@ -51,9 +51,8 @@ pub struct Verified {
     pub first: Option<Nanos>,
 }
 
-impl Verified {
-    /// The checks alone.
-    pub fn of(checks: Vec<CheckResult>) -> Verified {
+impl From<Vec<CheckResult>> for Verified {
+    fn from(checks: Vec<CheckResult>) -> Verified {
         Verified {
             checks,
             first: None,
@@ -73,14 +72,14 @@ pub fn failed_must(checks: &[CheckResult]) -> Option<String> {
 /// if that is less) and a second for each capability; of several requests so many are sent
 /// as end within that time-out, and the check `requests` says how many.
 pub fn verify(subject: &Subject<'_>, seed: u64) -> Verified {
-    let asked = match asked(subject, seed) {
-        Ok(asked) => asked,
-        Err(error) => return Verified::of(vec![must(REQUESTS, Err(error))]),
+    let requests = match requests_to_check(subject, seed) {
+        Ok(requests) => requests,
+        Err(error) => return Verified::from(vec![must(REQUESTS, Err(error))]),
     };
-    let mut verified = must_checks(subject, &asked);
+    let mut verified = must_checks(subject, &requests);
     let checks = &mut verified.checks;
     if failed_must(checks).is_none() {
-        verify_connections(subject, asked, checks);
+        verify_connections(subject, requests, checks);
     }
     verified
 }
@@ -91,9 +90,9 @@ pub fn verify(subject: &Subject<'_>, seed: u64) -> Verified {
 /// # Errors
 /// No answer came within the time that a must check has, or there is no request.
 pub fn time_one(subject: &Subject<'_>, seed: u64) -> Result<Nanos, String> {
-    let asked = asked(subject, seed)?;
+    let requests = requests_to_check(subject, seed)?;
     let begun = Instant::now();
-    led(subject, &asked[0].request, |request| {
+    led(subject, &requests[0].request, |request| {
         ask(
             &mut subject.connect(must_timeout(subject.workload))?,
             request,
@@ -105,7 +104,7 @@ pub fn time_one(subject: &Subject<'_>, seed: u64) -> Result<Nanos, String> {
 /// What is checked of answers that were right: connections that are kept, several requests at once, in pieces, without a body.
 fn verify_connections(
     subject: &Subject<'_>,
-    asked: Vec<VerifyRequest>,
+    requests: Vec<VerifyRequest>,
     checks: &mut Vec<CheckResult>,
 ) {
     if subject.is_http2 {
@@ -123,7 +122,7 @@ fn verify_connections(
         return;
     }
     // Of a source, whatever may change something is sent once: a server may take a key once.
-    let again: Vec<VerifyRequest> = asked
+    let again: Vec<VerifyRequest> = requests
         .into_iter()
         .filter(|one| subject.workload.source.is_none() || is_safe(&one.request.method))
         .collect();
@@ -159,12 +158,78 @@ pub fn answers_ok(to: &Destination<'_>, path: &str, timeout: Duration) -> bool {
 struct VerifyRequest {
     request: PreparedRequest,
     /// Which one it is, for messages: ` for the number 7`; empty where there is one alone.
-    said: String,
+    label: String,
+}
+
+impl VerifyRequest {
+    fn check_status(&self, workload: &PlannedWorkload, answer: &Answer) -> Result<(), String> {
+        let (expected, status) = (workload.expect_status, answer.status);
+        if status == expected {
+            return Ok(());
+        }
+        let (label, body) = (&self.label, shown(&answer.body));
+        Err(format!(
+            "status {expected} expected{label}, {status} came with the body {body}"
+        ))
+    }
+
+    fn check_content_type(
+        &self,
+        workload: &PlannedWorkload,
+        answer: &Answer,
+    ) -> Result<(), String> {
+        let Some(expected) = &workload.expect_content_type else {
+            return Ok(());
+        };
+        let came = answer.content_type.as_deref().unwrap_or("");
+        let start = came.get(..expected.len());
+        if start.is_some_and(|start| start.eq_ignore_ascii_case(expected)) {
+            return Ok(());
+        }
+        // The number of a request has nothing to do with the type of its answer.
+        let label = self.label_in_source(workload);
+        Err(format!("`{expected}` expected{label}, `{came}` came"))
+    }
+
+    fn check_body(&self, _: &PlannedWorkload, answer: &Answer) -> Result<(), String> {
+        let expected = self.request.expect.as_ref();
+        match expected.and_then(|expected| expected.body.as_ref()) {
+            Some(expected) if *expected != answer.body => {
+                let (expected, came) = (shown(expected), shown(&answer.body));
+                Err(format!("{expected} expected{}, {came} came", self.label))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_expected(&self, workload: &PlannedWorkload, answer: &Answer) -> Result<(), String> {
+        let checks = Checks::new(&workload.expect_checks)?;
+        let Some(failed) = checks.failed_by(answer.status, &answer.body) else {
+            return Ok(());
+        };
+        let (label, body) = (self.label_in_source(workload), shown(&answer.body));
+        Err(format!("{failed}: the answer{label} fails it: {body}"))
+    }
+
+    fn check_all(&self, workload: &PlannedWorkload, answer: &Answer) -> Result<(), String> {
+        self.check_status(workload, answer)?;
+        self.check_content_type(workload, answer)?;
+        self.check_body(workload, answer)?;
+        self.check_expected(workload, answer)
+    }
+
+    /// Its label among several requests of a source.
+    fn label_in_source(&self, workload: &PlannedWorkload) -> &str {
+        match workload.source {
+            Some(_) => &self.label,
+            None => "",
+        }
+    }
 }
 
 /// At least one. Of a workload's source each request; else its one request, with 0, the largest number that JSON keeps exact, and three of
 /// `seed` where it varies.
-fn asked(subject: &Subject<'_>, seed: u64) -> Result<Vec<VerifyRequest>, String> {
+fn requests_to_check(subject: &Subject<'_>, seed: u64) -> Result<Vec<VerifyRequest>, String> {
     let workload = subject.workload;
     if workload.source.is_some() {
         let requests = sending::to_verify(subject.sent, seed)?;
@@ -174,7 +239,7 @@ fn asked(subject: &Subject<'_>, seed: u64) -> Result<Vec<VerifyRequest>, String>
         // In turn, as they are written down, with their fields filled in.
         let written = subject.sent.lines.iter().cycle();
         let one = |(request, written): (PreparedRequest, &(String, String))| VerifyRequest {
-            said: said(&request, written),
+            label: label(&request, written),
             request,
         };
         return Ok(requests.into_iter().zip(written).map(one).collect());
@@ -189,7 +254,7 @@ fn asked(subject: &Subject<'_>, seed: u64) -> Result<Vec<VerifyRequest>, String>
     let method = &workload.request.method;
     let one = |number| VerifyRequest {
         request: exchange::prepare(workload, subject.to.authority, number, method),
-        said: match varies {
+        label: match varies {
             true => format!(" for the number {number}"),
             false => String::new(),
         },
@@ -198,7 +263,7 @@ fn asked(subject: &Subject<'_>, seed: u64) -> Result<Vec<VerifyRequest>, String>
 }
 
 /// Which of several requests it is: its line as it is sent, or as it is `written` where it has something of the environment.
-fn said(request: &PreparedRequest, written: &(String, String)) -> String {
+fn label(request: &PreparedRequest, written: &(String, String)) -> String {
     let (method, path) = written;
     let line = match path.contains("{env:") {
         true => format!("{method} {path}"),
@@ -223,31 +288,22 @@ pub fn answer_timeout(workload: &PlannedWorkload) -> Nanos {
 }
 
 fn must(name: &str, result: Result<(), String>) -> CheckResult {
-    result_of(name, CheckLevel::Must, result)
+    CheckResult::new(name, CheckLevel::Must, result)
 }
 
 fn capability(name: &str, result: Result<(), String>) -> CheckResult {
-    result_of(name, CheckLevel::Capability, result)
-}
-
-fn result_of(name: &str, level: CheckLevel, result: Result<(), String>) -> CheckResult {
-    CheckResult {
-        name: name.to_owned(),
-        level,
-        passed: result.is_ok(),
-        detail: result.err().unwrap_or_default(),
-    }
+    CheckResult::new(name, CheckLevel::Capability, result)
 }
 
 /// Status, content type and body of one answer on a fresh connection for each request; on one connection, with the cookies
 /// that the server sets on it, where they are kept.
-fn must_checks(subject: &Subject<'_>, asked: &[VerifyRequest]) -> Verified {
+fn must_checks(subject: &Subject<'_>, requests: &[VerifyRequest]) -> Verified {
     let workload = subject.workload;
     let timeout = must_timeout(workload);
     let begun = Instant::now();
     let mut answers = Vec::new();
     let (mut kept, mut first) = (None, None);
-    for one in asked {
+    for one in requests {
         if !answers.is_empty() && workload.source.is_some() && begun.elapsed() > timeout {
             break;
         }
@@ -265,7 +321,7 @@ fn must_checks(subject: &Subject<'_>, asked: &[VerifyRequest]) -> Verified {
                 answers.push((one, answer));
             }
             Err(error) => {
-                let failed = must("answer", Err(format!("{error}{}", one.said)));
+                let failed = must("answer", Err(format!("{error}{}", one.label)));
                 return Verified {
                     checks: vec![failed],
                     first,
@@ -273,21 +329,21 @@ fn must_checks(subject: &Subject<'_>, asked: &[VerifyRequest]) -> Verified {
             }
         }
     }
-    let all = |check: fn(&PlannedWorkload, &VerifyRequest, &Answer) -> Result<(), String>| {
+    let all = |check: fn(&VerifyRequest, &PlannedWorkload, &Answer) -> Result<(), String>| {
         let mut each = answers.iter();
-        each.try_for_each(|(one, answer)| check(workload, one, answer))
+        each.try_for_each(|(one, answer)| check(one, workload, answer))
     };
-    let mut checks = vec![must("status", all(check_status))];
+    let mut checks = vec![must("status", all(VerifyRequest::check_status))];
     if workload.expect_content_type.is_some() {
-        checks.push(must("content-type", all(check_content_type)));
+        checks.push(must("content-type", all(VerifyRequest::check_content_type)));
     }
     if let Some(body) = &workload.expect_body {
         let is_echo = body.contains(exchange::PLACEHOLDER) && workload.source.is_none();
         let name = if is_echo { "echo" } else { "body" };
-        checks.push(must(name, all(check_body)));
+        checks.push(must(name, all(VerifyRequest::check_body)));
     }
     if !workload.expect_checks.is_empty() {
-        checks.push(must("expect", all(check_expected)));
+        checks.push(must("expect", all(VerifyRequest::check_expected)));
     }
     if let Some(source) = &workload.source {
         checks.push(CheckResult {
@@ -355,108 +411,20 @@ fn ask_with_cookies(
     Ok(answer)
 }
 
-fn check_status(
-    workload: &PlannedWorkload,
-    asked: &VerifyRequest,
-    answer: &Answer,
-) -> Result<(), String> {
-    if answer.status == workload.expect_status {
-        return Ok(());
-    }
-    Err(format!(
-        "status {} expected{}, {} came with the body {}",
-        workload.expect_status,
-        asked.said,
-        answer.status,
-        shown(&answer.body)
-    ))
-}
-
-fn check_content_type(
-    workload: &PlannedWorkload,
-    asked: &VerifyRequest,
-    answer: &Answer,
-) -> Result<(), String> {
-    let Some(expected) = &workload.expect_content_type else {
-        return Ok(());
-    };
-    let came = answer.content_type.as_deref().unwrap_or("");
-    let begins = came
-        .get(..expected.len())
-        .is_some_and(|start| start.eq_ignore_ascii_case(expected));
-    if begins {
-        return Ok(());
-    }
-    // The number of a request has nothing to do with the type of its answer.
-    let said = match workload.source {
-        Some(_) => asked.said.as_str(),
-        None => "",
-    };
-    Err(format!("`{expected}` expected{said}, `{came}` came"))
-}
-
-fn check_body(_: &PlannedWorkload, asked: &VerifyRequest, answer: &Answer) -> Result<(), String> {
-    let expected = asked.request.expect.as_ref();
-    match expected.and_then(|expected| expected.body.as_ref()) {
-        Some(expected) if *expected != answer.body => Err(format!(
-            "{} expected{}, {} came",
-            shown(expected),
-            asked.said,
-            shown(&answer.body)
-        )),
-        _ => Ok(()),
-    }
-}
-
-fn check_expected(
-    workload: &PlannedWorkload,
-    asked: &VerifyRequest,
-    answer: &Answer,
-) -> Result<(), String> {
-    let checks = Checks::new(&workload.expect_checks)?;
-    match checks.failed_by(answer.status, &answer.body) {
-        None => Ok(()),
-        Some(failed) => Err(format!(
-            "{failed}: the answer{} fails it: {}",
-            match workload.source {
-                Some(_) => asked.said.as_str(),
-                None => "",
-            },
-            shown(&answer.body)
-        )),
-    }
-}
-
-fn check_all(
-    workload: &PlannedWorkload,
-    asked: &VerifyRequest,
-    answer: &Answer,
-) -> Result<(), String> {
-    check_status(workload, asked, answer)?;
-    check_content_type(workload, asked, answer)?;
-    check_body(workload, asked, answer)?;
-    check_expected(workload, asked, answer)
-}
-
-/// The start of a body as a message shows it.
-fn shown(body: &[u8]) -> String {
-    const SHOWN_MAX: usize = 80;
-    let text = String::from_utf8_lossy(&body[..body.len().min(SHOWN_MAX)]);
-    let more = if body.len() > SHOWN_MAX { " …" } else { "" };
-    format!("`{}`{more}", text.escape_debug())
-}
-
 /// Several requests on one connection: whether it was kept, and whether the answers
 /// were right as far as it was (an answer to a reused connection is a must).
-fn keep_alive(subject: &Subject<'_>, asked: &[VerifyRequest]) -> (Result<(), String>, CheckResult) {
+fn keep_alive(
+    subject: &Subject<'_>,
+    requests: &[VerifyRequest],
+) -> (Result<(), String>, CheckResult) {
     let mut right = Ok(());
     let mut ask_all = || -> Result<(), String> {
         let mut connection = subject.connect(must_timeout(subject.workload))?;
         for turn in 0..REPEATS {
-            let one = &asked[turn as usize % asked.len()];
+            let one = &requests[turn as usize % requests.len()];
             let answer = ask(&mut connection, &one.request)
                 .map_err(|error| format!("request {} on one connection: {error}", turn + 1))?;
-            if let Err(wrong) = check_all(subject.workload, one, &answer) {
+            if let Err(wrong) = one.check_all(subject.workload, &answer) {
                 right = Err(format!("request {} on one connection: {wrong}", turn + 1));
                 return Ok(());
             }
@@ -474,10 +442,10 @@ fn keep_alive(subject: &Subject<'_>, asked: &[VerifyRequest]) -> (Result<(), Str
 }
 
 /// Several requests sent at once: all answers, in order.
-fn pipelining(subject: &Subject<'_>, asked: &[VerifyRequest]) -> Result<(), String> {
+fn pipelining(subject: &Subject<'_>, requests: &[VerifyRequest]) -> Result<(), String> {
     let mut connection = subject.connect(CAPABILITY_TIMEOUT)?;
     let mut bytes = Vec::new();
-    let in_turn = || (0..REPEATS).map(|turn| &asked[turn as usize % asked.len()]);
+    let in_turn = || (0..REPEATS).map(|turn| &requests[turn as usize % requests.len()]);
     for one in in_turn() {
         bytes.extend_from_slice(&one.request.bytes);
         connection.expect(&method_named(&one.request.method))?;
@@ -491,14 +459,14 @@ fn pipelining(subject: &Subject<'_>, asked: &[VerifyRequest]) -> Result<(), Stri
             )
         };
         let answer = connection.answer(KEPT).map_err(of)?;
-        check_all(subject.workload, one, &answer).map_err(of)?;
+        one.check_all(subject.workload, &answer).map_err(of)?;
     }
     Ok(())
 }
 
 /// A request in two pieces, cut in the head and before its last byte, and byte by byte.
-fn split(subject: &Subject<'_>, asked: &[VerifyRequest]) -> Result<(), String> {
-    let one = &asked[asked.len() - 1];
+fn split(subject: &Subject<'_>, requests: &[VerifyRequest]) -> Result<(), String> {
+    let one = &requests[requests.len() - 1];
     let bytes = &one.request.bytes;
     for cut in [10.min(bytes.len()), bytes.len() - 1] {
         let pieces: Vec<&[u8]> = vec![&bytes[..cut], &bytes[cut..]];
@@ -525,7 +493,7 @@ fn ask_in_pieces(
         connection.write(piece)?;
     }
     let answer = connection.answer(KEPT)?;
-    check_all(subject.workload, one, &answer)
+    one.check_all(subject.workload, &answer)
 }
 
 /// HEAD: the head of the GET, no body, and the connection stays open.
@@ -541,15 +509,15 @@ fn head(subject: &Subject<'_>, one: &VerifyRequest) -> Result<(), String> {
         ..PreparedRequest::default()
     };
     let answer = ask(&mut connection, &request)?;
-    check_status(subject.workload, one, &answer)?;
-    check_content_type(subject.workload, one, &answer)?;
+    one.check_status(subject.workload, &answer)?;
+    one.check_content_type(subject.workload, &answer)?;
     if !answer.keep_alive {
         return Ok(());
     }
     // A body sent after a HEAD would be read as the start of this answer.
     let next = ask(&mut connection, &one.request)
         .map_err(|error| format!("the request after it: {error}"))?;
-    check_all(subject.workload, one, &next)
+    one.check_all(subject.workload, &next)
         .map_err(|error| format!("the request after it: {error}"))
 }
 

@@ -12,12 +12,12 @@ use prony_record::{
     ScenarioFlow, ScenarioSpec, ScenarioStep, StepReport, ThinkTime,
 };
 
+use crate::exchange::shown;
+
 /// The check that says how many steps were done.
 pub const STEPS: &str = "steps";
 /// Longest time for all steps of a user.
 const USER_TIME_MAX: Nanos = Nanos::from_secs(60);
-/// Bytes of a body that a message shows.
-const SHOWN_BYTES_MAX: usize = 80;
 /// Status codes that a message names one by one.
 const CODES_MAX: usize = 8;
 
@@ -34,20 +34,16 @@ pub fn walk(
     before: u64,
     timeout: Nanos,
 ) -> Vec<CheckResult> {
-    let (passed, detail) = match walked(load, planned, before, timeout) {
-        Ok(steps) => (true, format!("all of {}", counted(steps, "step"))),
-        Err(why) => (false, why),
-    };
-    vec![CheckResult {
-        name: STEPS.to_owned(),
-        level: CheckLevel::Must,
-        passed,
-        detail,
-    }]
+    let walked = walk_all(load, planned, before, timeout);
+    let steps = walked.as_ref().map(|&steps| counted(steps, "step"));
+    let extent = steps.map_or_else(|_| String::new(), |steps| format!("all of {steps}"));
+    let mut check = CheckResult::new(STEPS, CheckLevel::Must, walked.map(drop));
+    check.detail += &extent;
+    vec![check]
 }
 
 /// How many steps were done, or what went wrong with the first that was not.
-fn walked(
+fn walk_all(
     load: &LoadSpec,
     planned: &PlannedScenario,
     before: u64,
@@ -200,16 +196,6 @@ fn statuses(step: &ScenarioStep) -> String {
         }
         (codes, _) => codes.join(" or "),
     }
-}
-
-/// The start of a body.
-fn shown(body: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&body[..body.len().min(SHOWN_BYTES_MAX)]);
-    let more = match body.len() > SHOWN_BYTES_MAX {
-        true => " …",
-        false => "",
-    };
-    format!("`{}`{more}", text.escape_debug())
 }
 
 #[cfg(test)]

@@ -61,7 +61,8 @@ pub use machine::{MachineCheck, MachineState};
 pub use pace::{LatencyOrigin, Pace, StagePoint, Timestamps};
 pub use plan::{
     Arrival, Cell, ConnectionCap, Cores, NotRun, NotVisited, Plan, PlannedProgram, PlannedSetting,
-    PlannedSubject, PlannedVisits, PlannedWorkload, ReadySign, Repository, Source, StopRule, Work,
+    PlannedSubject, PlannedVisits, PlannedWorkload, ReadyKind, ReadySign, Repository, Source,
+    StopRule, Work,
 };
 pub use profile::{
     PROFILE, PROFILE_STRACE, PlannedProfile, ProfileReport, ProfiledThread, is_profile,

@@ -273,12 +273,25 @@ pub enum Source {
     Unknown,
 }
 
+/// What shows that a server is ready.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReadyKind {
+    /// Its port accepts connections.
+    #[default]
+    Port,
+    /// It has printed a line that holds a text.
+    Line,
+    /// It answers a request with 200.
+    Http,
+}
+
 /// How one sees that a process is ready, and how long one waits for it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReadySign {
-    /// `port`, `line` or `http`.
-    pub sign: String,
-    /// The text of the line or the path of the request; empty for `port`.
+    /// What is looked for.
+    pub sign: ReadyKind,
+    /// The text of the line or the path of the request; empty for a port.
     pub text: String,
     /// Time-out.
     pub timeout_ns: u64,
@@ -355,6 +368,24 @@ pub struct PlannedWorkload {
     /// How long nothing is asked of a server before one request is, which is timed, nanoseconds; 0: not at all.
     #[serde(default, skip_serializing_if = "crate::answers::is_zero")]
     pub rest_ns: u64,
+}
+
+impl PlannedSubject {
+    /// The command by which it does `work`, and its environment.
+    pub fn command(&self, work: Work<'_>) -> (&[String], &BTreeMap<String, String>) {
+        match work {
+            Work::Server => (&self.start, &self.env),
+            Work::Program(_) => (&self.program, &self.program_env),
+            Work::Client(_) => (&self.client, &self.client_env),
+        }
+    }
+
+    /// Whether `placeholder` stands in that command or in its environment.
+    pub fn mentions(&self, work: Work<'_>, placeholder: &str) -> bool {
+        let (command, env) = self.command(work);
+        let mut texts = command.iter().chain(env.values());
+        texts.any(|text| text.contains(placeholder))
+    }
 }
 
 impl Plan {

@@ -317,6 +317,18 @@ pub struct CheckResult {
     pub detail: String,
 }
 
+impl CheckResult {
+    /// What came of a check.
+    pub fn new(name: &str, level: CheckLevel, result: Result<(), String>) -> CheckResult {
+        CheckResult {
+            name: name.to_owned(),
+            level,
+            passed: result.is_ok(),
+            detail: result.err().unwrap_or_default(),
+        }
+    }
+}
+
 /// What follows from failing a check.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

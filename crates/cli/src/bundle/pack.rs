@@ -17,7 +17,7 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context as _;
 use prony_base::Untrusted;
-use prony_lab::sums::HexOf;
+use prony_lab::sums::hex;
 use prony_record::layout;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -313,7 +313,7 @@ fn copy(from: &mut impl Read, to: &mut dyn Write) -> anyhow::Result<(String, u64
 }
 
 fn hexadecimal(digest: Sha256) -> String {
-    format!("{:x}", HexOf(&digest.finalize()))
+    hex(&digest.finalize())
 }
 
 fn append(

@@ -184,7 +184,7 @@ fn commands(subject: &Subject) -> Vec<(&'static str, String)> {
     ];
     if let Some(client) = &subject.client {
         all.extend([
-            ("client", joined(&client.cmd)),
+            ("client", joined(&client.program.cmd)),
             ("translate", joined(&client.translate)),
         ]);
     }

@@ -277,12 +277,9 @@ fn files_of(subject: &Subject) -> anyhow::Result<BTreeSet<PathBuf>> {
         }
         Source::Command { dir } => {
             let dir = fs::canonicalize(dir).with_context(|| dir.clone())?;
-            let program = subject.program.iter().flat_map(|program| &program.cmd);
-            let client = subject
-                .client
-                .iter()
-                .flat_map(|client| client.cmd.iter().chain(&client.translate));
-            for word in subject.start.iter().chain(program).chain(client) {
+            let programs = subject.programs().flat_map(|program| &program.cmd);
+            let translate = subject.client.iter().flat_map(|client| &client.translate);
+            for word in subject.start.iter().chain(programs).chain(translate) {
                 let path = plain(&dir.join(word));
                 // Programs of the machine are told by the environment, and are not handed on.
                 if path.starts_with(&dir) && path.is_file() {

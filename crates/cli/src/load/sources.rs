@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use prony_base::counted;
-use prony_lab::scenario::ScenarioFile;
+use prony_lab::scenario::{ScenarioContext, ScenarioFile};
 use prony_load::named_file::FileReach;
 use prony_load::prepare::{LoadUrl, RequestParts, prepare};
 use prony_load::requests::{
@@ -136,8 +136,11 @@ fn typed(words: &LoadWords) -> anyhow::Result<Requests> {
 /// The steps of a scenario.
 fn steps(words: &LoadWords, file: &Path) -> anyhow::Result<Requests> {
     let variables = |name: &str| env::var(name).ok();
-    let has_data = words.source.data.is_some();
-    let scenario = ScenarioFile::load(file, &variables, has_data)?;
+    let context = ScenarioContext {
+        variables: &variables,
+        has_data: words.source.data.is_some(),
+    };
+    let scenario = ScenarioFile::load(file, &context)?;
     let url = match (base(words, "--scenario")?, &scenario.url) {
         (Some(url), _) => url,
         (None, Some(url)) => url.clone(),

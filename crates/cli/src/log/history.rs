@@ -13,7 +13,7 @@ use std::time::UNIX_EPOCH;
 
 use anyhow::{Context as _, bail};
 use prony_lab::folder::inside;
-use prony_lab::sums::HexOf;
+use prony_lab::sums::hex;
 use prony_record::layout;
 use prony_report::log::{ENTRY_SCHEMA, Entry};
 use serde::{Deserialize, Serialize};
@@ -250,7 +250,7 @@ pub fn digest(dir: &Path) -> anyhow::Result<String> {
         digest.update((text.len() as u64).to_le_bytes());
         digest.update(text);
     }
-    Ok(format!("{:x}", HexOf(&digest.finalize())))
+    Ok(hex(&digest.finalize()))
 }
 
 /// The stamp of the files of a run directory: where it changes, its entry is made again. The version of this program is part of

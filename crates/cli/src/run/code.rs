@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use prony_lab::sums::HexOf;
+use prony_lab::sums::hex;
 use prony_record::CodeState;
 use prony_report::log::{COMMITS_KEPT, Commit};
 use sha2::{Digest as _, Sha256};
@@ -99,7 +99,7 @@ pub fn git(folder: &Path, words: &[&str]) -> Option<Vec<u8>> {
 
 /// SHA-256 in hexadecimal.
 pub fn digest(bytes: &[u8]) -> String {
-    format!("{:x}", HexOf(&Sha256::digest(bytes)))
+    hex(&Sha256::digest(bytes))
 }
 
 #[cfg(test)]

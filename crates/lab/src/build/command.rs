@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::job::part;
 use crate::subject::Subject;
-use crate::sums::HexOf;
+use crate::sums::hex;
 
 /// A larger file is told by its size and when it was written: to read it takes longer than anyone waits for.
 const READ_BYTES_MAX: u64 = 256 << 20;
@@ -19,9 +19,8 @@ const READ_BYTES_MAX: u64 = 256 << 20;
 /// in it; `None` where there is none. A program without a folder is looked for in `path`, all else from `folder` on.
 pub(super) fn digest(subject: &Subject, folder: &Path, path: &str) -> Option<String> {
     let mut commands = vec![&subject.start];
-    commands.extend(subject.program.iter().map(|program| &program.cmd));
-    let client = subject.client.iter();
-    commands.extend(client.flat_map(|client| [&client.cmd, &client.translate]));
+    commands.extend(subject.programs().map(|program| &program.cmd));
+    commands.extend(subject.client.iter().map(|client| &client.translate));
     let mut hash = Sha256::new();
     let mut is_any = false;
     for (number, word) in commands.iter().flat_map(|words| words.iter().enumerate()) {
@@ -33,7 +32,7 @@ pub(super) fn digest(subject: &Subject, folder: &Path, path: &str) -> Option<Str
         part(&mut hash, word, content.as_bytes());
         is_any = true;
     }
-    is_any.then(|| format!("{:x}", HexOf(&hash.finalize())))
+    is_any.then(|| hex(&hash.finalize()))
 }
 
 /// The file that `word` names: as it is, or behind the sign of equality of a flag.
@@ -53,5 +52,5 @@ fn content(file: &Path) -> io::Result<String> {
     if about.len() > READ_BYTES_MAX {
         return Ok(format!("{} bytes of {}", about.len(), about.mtime()));
     }
-    Ok(format!("{:x}", HexOf(&Sha256::digest(fs::read(file)?))))
+    Ok(hex(&Sha256::digest(fs::read(file)?)))
 }

@@ -2,8 +2,6 @@
 //!
 //! Not for: which commands there are ([`super::build`], [`super::source`]).
 
-use std::fs::File;
-use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -12,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
+use crate::folder;
 use crate::launch::Resolved;
 use crate::passed::{Passed, To};
 use crate::root::Rooted;
@@ -85,7 +84,7 @@ pub struct BuildContext<'a> {
 }
 
 /// A subject that cannot be started.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Failed {
     /// Why, in a sentence, with the last lines of the log.
     pub reason: String,
@@ -104,10 +103,7 @@ impl Failed {
     pub fn new(reason: impl Into<String>) -> Failed {
         Failed {
             reason: reason.into(),
-            remedy: String::new(),
-            log: None,
-            interrupted: false,
-            due: false,
+            ..Failed::default()
         }
     }
 
@@ -176,21 +172,9 @@ pub(super) fn part(hash: &mut Sha256, name: &str, content: &[u8]) {
 
 /// The last lines of a log, without control characters.
 pub(super) fn tail(log: &Path) -> Vec<String> {
-    let read = || -> io::Result<Vec<u8>> {
-        let mut file = File::open(log)?;
-        let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
-        let mut bytes = Vec::new();
-        file.take(TAIL_BYTES).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    let bytes = read().unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes);
+    let text = folder::end_of(log, TAIL_BYTES);
     let clean = |line: &str| line.chars().filter(|c| !c.is_control()).collect::<String>();
-    let lines: Vec<String> = text
-        .lines()
-        .map(clean)
-        .filter(|line| !line.trim().is_empty())
-        .collect();
+    let lines = text.lines().map(clean);
+    let lines: Vec<String> = lines.filter(|line| !line.trim().is_empty()).collect();
     lines[lines.len().saturating_sub(TAIL_LINES)..].to_vec()
 }

@@ -24,7 +24,7 @@ use super::shelf::{Held, KEPT, Shelf};
 use crate::launch::Resolved;
 use crate::root::INSIDE;
 use crate::subject::RootFs;
-use crate::sums::HexOf;
+use crate::sums::hex;
 
 /// How long making one may take: it downloads.
 const TIMEOUT: Nanos = Nanos::from_secs(30 * 60);
@@ -104,7 +104,7 @@ fn named(root: &RootFs) -> Result<(String, String), Failed> {
             "folder-".to_owned()
         }
     };
-    Ok((prefix, format!("{:x}", HexOf(&hash.finalize()))))
+    Ok((prefix, hex(&hash.finalize())))
 }
 
 /// Adds all that is in `top` and below `name` in it, in order.

@@ -26,7 +26,7 @@ use super::job::{
 use super::shelf::{Held, Shelf};
 use crate::launch::Resolved;
 use crate::subject::{AtRevision, Repository};
-use crate::sums::HexOf;
+use crate::sums::hex;
 
 /// Folder of the work tree in that of the build.
 pub const TREE: &str = "source";
@@ -152,7 +152,7 @@ impl<'a> Git<'a> {
     fn fetch(&self, repository: &Repository) -> Result<Fetched, Failed> {
         let mut hash = Sha256::new();
         part(&mut hash, &repository.git, repository.revision.as_bytes());
-        let key = format!("{:x}", HexOf(&hash.finalize()));
+        let key = hex(&hash.finalize());
         let prefix = format!("{}-", plain_name(repository.name()));
         let stem = format!("{prefix}{}", &key[..12]);
         let from = self.local_repository(repository)?;
@@ -425,7 +425,7 @@ impl<'a> Revisions<'a> {
         };
         let mut hash = Sha256::new();
         part(&mut hash, &top, recorded.commit.as_bytes());
-        let key = format!("{:x}", HexOf(&hash.finalize()));
+        let key = hex(&hash.finalize());
         let name = Path::new(&top).file_name().unwrap_or_default();
         let prefix = format!("{}-", plain_name(&name.to_string_lossy()));
         let stem = format!("{prefix}{}", &key[..12]);

@@ -2,7 +2,6 @@
 //!
 //! Not for: what a person must decide (SMT off takes processors away, services have users).
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -100,14 +99,9 @@ pub fn make(tree: &Tree, changes: &[Change], note: &Path) -> io::Result<Vec<Done
     let mut noted = noted(note)?;
     let mut done = Vec::new();
     for change in changes {
-        let known: BTreeMap<&str, usize> = noted
-            .iter()
-            .enumerate()
-            .map(|(at, c)| (c.path.as_str(), at))
-            .collect();
         let before = noted.clone();
-        match known.get(change.path.as_str()).copied() {
-            Some(at) => noted[at].new.clone_from(&change.new),
+        match noted.iter_mut().find(|known| known.path == change.path) {
+            Some(known) => known.new.clone_from(&change.new),
             None => noted.push(change.clone()),
         }
         keep(note, &noted)?;

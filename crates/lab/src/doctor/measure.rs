@@ -13,12 +13,12 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use prony_base::{Instant, Nanos, clock};
+use prony_base::{Nanos, clock};
 use prony_engine::Config;
 use prony_record::MachineCheck;
-use rustix::thread::{ClockId, Timespec, clock_nanosleep_absolute};
 
 use super::tree::{Ailment, Tree, healthy, unknown};
+use crate::launch;
 use crate::sample::parse::{self, CoreTimes};
 
 /// How long each sleep lasts whose end is timed.
@@ -86,20 +86,12 @@ fn asleep(tree: &Tree, sleeps: usize) -> Vec<MachineCheck> {
 fn lateness(count: usize) -> Vec<Nanos> {
     let one = |_| {
         let due = clock::monotonic() + SLEEP;
-        sleep_until(due);
+        launch::sleep_until(due);
         clock::monotonic().since(due)
     };
     let mut late: Vec<Nanos> = (0..count).map(one).collect();
     late.sort_unstable();
     late
-}
-
-fn sleep_until(moment: Instant) {
-    let request = Timespec {
-        tv_sec: (moment.0 / 1_000_000_000) as i64,
-        tv_nsec: (moment.0 % 1_000_000_000) as _,
-    };
-    while clock_nanosleep_absolute(ClockId::Monotonic, &request) == Err(rustix::io::Errno::INTR) {}
 }
 
 /// The value below which `part` of them lie; of none: no time.

@@ -161,10 +161,7 @@ pub fn refuse_without_client(table: &Fields<'_>) {
 pub fn check_within(experiment: &Experiment, p: &Problems) {
     let networks: Vec<&Spanned<String>> = experiment.networks.iter().map(|n| &n.name).collect();
     keys::twice("network", &networks, p);
-    let right: Vec<&str> = networks
-        .iter()
-        .map(|name| name.get_ref().as_str())
-        .collect();
+    let right: Vec<&String> = networks.iter().map(|name| name.get_ref()).collect();
     let settings = experiment.settings.iter();
     for name in settings.flat_map(|setting| setting.topology.networks.values()) {
         keys::known("network", name, &right, p);

@@ -192,6 +192,22 @@ impl<'a> Fields<'a> {
         keys.filter(|key| self.has(key)).collect()
     }
 
+    /// The one of `keys` that stands there. Where there is `none`, or `several` (named in place of `{}`), that is noted.
+    pub fn one_of<'k>(
+        &self,
+        keys: &[&'k str],
+        (none, several): (&str, &str),
+        help: &str,
+    ) -> Option<&'k str> {
+        let message = match self.given(keys).as_slice() {
+            [key] => return Some(key),
+            [] => none.to_owned(),
+            given => several.replace("{}", &given.join(" and ")),
+        };
+        self.problems.advise(self.span.clone(), message, help);
+        None
+    }
+
     /// Where the value of `key` stands; where the table begins if it is not there.
     pub fn span_of(&self, key: &str) -> Range<usize> {
         self.raw(key)
@@ -233,7 +249,7 @@ impl<'a> Fields<'a> {
         let rule = ValueRule::of(entry);
         let read = match self.raw(key) {
             Some(value) => T::read(value, rule, self.problems),
-            None if entry.required => {
+            None if entry.is_required() => {
                 self.missing(key, &entry.example);
                 None
             }

@@ -17,7 +17,7 @@ use super::types::{Experiment, WorkloadSource};
 use super::words::short;
 use crate::diagnosis::{Diagnoses, Diagnosis};
 use crate::passed::{NAMED, Passed, To};
-use crate::scenario::ScenarioFile;
+use crate::scenario::{ScenarioContext, ScenarioFile};
 use crate::sending::{self, SentSource};
 
 /// What stands for the server's address while nobody is sent anything.
@@ -54,7 +54,7 @@ impl Experiment {
             source.planned.files_anywhere = anywhere;
             let read = match source.planned.scenario.is_some() {
                 true => read_scenario(source, &workload.require, &beside, seed),
-                false => read(source, expected.as_deref(), seed).map_err(WrongSource::Here),
+                false => read(source, expected.as_deref(), seed),
             };
             match read {
                 Ok((first, notes)) => {
@@ -91,31 +91,28 @@ fn read_scenario(
     beside: &Path,
     seed: u64,
 ) -> Result<(MethodAndPath, Vec<String>), WrongSource> {
-    let here = |at: &Range<usize>, why: String| Diagnosis::new(at.clone(), why);
     let (file_at, data_at) = (source.file_at.clone(), source.data_at.clone());
     let planned = source.planned.clone();
     let file = planned.scenario.clone().unwrap_or_default().file;
     let shown = beside.join(&file.path);
     let path = Path::new(&planned.dir).join(&file.path);
-    digest(source.planned.data.as_mut(), &planned)
-        .map_err(|why| WrongSource::Here(here(&data_at, why)))?;
+    digest(source.planned.data.as_mut(), &planned).map_err(wrong(&data_at))?;
     check_environment(&source.planned).map_err(|(why, help)| {
         WrongSource::Here(Diagnosis::new(source.place.clone(), why).help(help))
     })?;
-    let sha256 = sending::sha256_of(&planned, &file.path);
-    let sha256 = sha256.map_err(|why| WrongSource::Here(here(&file_at, why)))?;
+    let sha256 = sending::sha256_of(&planned, &file.path).map_err(wrong(&file_at))?;
     let (named, read) = with_names(&path, &shown, source.planned.data.is_some());
     check_passed(&named).map_err(|(why, help)| {
-        WrongSource::Here(here(&file_at, format!("{}: {why}", shown.display())).help(help))
+        let why = format!("{}: {why}", shown.display());
+        WrongSource::Here(Diagnosis::new(file_at.clone(), why).help(help))
     })?;
     let flows = read.map_err(WrongSource::InScenario)?.planned();
     let scenario = source.planned.scenario.get_or_insert_default();
     (scenario.file.sha256, scenario.flows) = (sha256, flows);
     for step in required.iter().filter_map(|of| of.step.as_deref()) {
-        check_step_name(&scenario.names(), step).map_err(|why| {
-            let why = format!("what is required of `{}`: {why}", short(step));
-            WrongSource::Here(here(&source.require_at, why))
-        })?;
+        check_step_name(&scenario.names(), step)
+            .map_err(|why| format!("what is required of `{}`: {why}", short(step)))
+            .map_err(wrong(&source.require_at))?;
     }
     let steps = scenario.flows.iter().flat_map(|flow| &flow.steps);
     let lines: Vec<MethodAndPath> = steps
@@ -124,18 +121,12 @@ fn read_scenario(
     let paths: BTreeSet<String> = lines.iter().map(|(_, path)| path.clone()).collect();
     source.paths = paths.into_iter().collect();
     source.planned.count = lines.len() as u64;
-    let sent = sending::of_source(&source.planned, None, NO_ONE);
-    let sent = sent.map_err(|why| WrongSource::Here(here(&file_at, why)))?;
-    let spec = sent.into_spec(LoadSpec {
-        seed,
-        threads: 1,
-        ..LoadSpec::default()
-    });
+    let sent = sending::of_source(&source.planned, None, NO_ONE).map_err(wrong(&file_at))?;
     let at = match source.planned.data {
         Some(_) => &data_at,
         None => &file_at,
     };
-    Scenario::new(&spec).map_err(|why| WrongSource::Here(here(at, why)))?;
+    Scenario::new(&sent.into_spec(alone(seed))).map_err(wrong(at))?;
     Ok((lines.into_iter().next().unwrap_or_default(), Vec::new()))
 }
 
@@ -155,7 +146,11 @@ fn with_names(
         Some(value.unwrap_or_default())
     };
     let shown = shown.display().to_string();
-    let read = ScenarioFile::load_as(path, &shown, &value, has_data);
+    let context = ScenarioContext {
+        variables: &value,
+        has_data,
+    };
+    let read = ScenarioFile::load_as(path, &shown, &context);
     (named.into_inner(), read)
 }
 
@@ -164,25 +159,22 @@ fn read(
     source: &mut WorkloadSource,
     expected: Option<&str>,
     seed: u64,
-) -> Result<(MethodAndPath, Vec<String>), Diagnosis> {
+) -> Result<(MethodAndPath, Vec<String>), WrongSource> {
     let (at, file_at, data_at) = (
         source.place.clone(),
         source.file_at.clone(),
         source.data_at.clone(),
     );
     let planned = source.planned.clone();
-    digest(source.planned.file.as_mut(), &planned)
-        .map_err(|why| Diagnosis::new(file_at.clone(), why))?;
-    digest(source.planned.data.as_mut(), &planned)
-        .map_err(|why| Diagnosis::new(data_at.clone(), why))?;
+    digest(source.planned.file.as_mut(), &planned).map_err(wrong(&file_at))?;
+    digest(source.planned.data.as_mut(), &planned).map_err(wrong(&data_at))?;
     check_environment(&source.planned)
-        .map_err(|(why, help)| Diagnosis::new(at.clone(), why).help(help))?;
+        .map_err(|(why, help)| WrongSource::Here(Diagnosis::new(at.clone(), why).help(help)))?;
     let place = match source.planned.file {
         Some(_) => file_at,
         None => at,
     };
-    let sent = sending::of_source(&source.planned, expected, NO_ONE);
-    let sent = sent.map_err(|why| Diagnosis::new(place.clone(), why))?;
+    let sent = sending::of_source(&source.planned, expected, NO_ONE).map_err(wrong(&place))?;
     let is_weighted = sent.requests.iter().any(|request| request.weight > 0);
     let planned = &mut source.planned;
     if planned.file.is_some() {
@@ -195,7 +187,8 @@ fn read(
     let is_in_turn = source.is_order_said && planned.order == prony_record::RequestOrder::InTurn;
     if planned.file.is_some() && is_weighted && is_in_turn {
         let why = "`order = \"in-turn\"` sends each request as often as the others, and the file gives weights";
-        return Err(Diagnosis::new(place, why).help("leave one of them out"));
+        let wrong = Diagnosis::new(place, why).help("leave one of them out");
+        return Err(WrongSource::Here(wrong));
     }
     planned.count = sent.requests.len() as u64;
     planned.format.clone_from(&sent.format);
@@ -204,21 +197,27 @@ fn read(
     source.paths = paths.into_iter().cloned().collect();
     let first = sent.lines.first().cloned().unwrap_or_default();
     let notes = notes(&sent);
-    check_requests(&LoadSpec {
-        requests: sent.requests,
-        order: sent.order,
-        sequence: sent.sequence,
-        has_fields: sent.has_fields,
-        data: sent.data,
+    let place = match planned.data {
+        Some(_) => data_at,
+        None => place,
+    };
+    check_requests(&sent.into_spec(alone(seed))).map_err(wrong(&place))?;
+    Ok((first, notes))
+}
+
+/// Where what was wrong stands.
+fn wrong(at: &Range<usize>) -> impl FnOnce(String) -> WrongSource {
+    let at = at.clone();
+    move |why| WrongSource::Here(Diagnosis::new(at, why))
+}
+
+/// A load of one thread that is only checked.
+fn alone(seed: u64) -> LoadSpec {
+    LoadSpec {
         seed,
         threads: 1,
         ..LoadSpec::default()
-    })
-    .map_err(|why| {
-        let is_of_data = source.planned.data.is_some();
-        Diagnosis::new(if is_of_data { data_at } else { place }, why)
-    })?;
-    Ok((first, notes))
+    }
 }
 
 /// Notes the digest of a file of `source`.

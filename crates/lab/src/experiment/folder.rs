@@ -22,17 +22,9 @@ pub fn read(table: &Fields<'_>, refusal: (&str, &str), right: &[&str]) -> Option
     Some(SubjectEntry {
         place: table.span.clone(),
         from: From::Ref(reference?),
-        revision: None,
         name,
-        threads: None,
         args,
         env,
-        commands: Vec::new(),
-        capabilities: Vec::new(),
-        endpoints: None,
-        ready: None,
-        stop: None,
-        works: Vec::new(),
-        output: None,
+        ..SubjectEntry::default()
     })
 }

@@ -181,10 +181,11 @@ pub fn twice(kind: &str, names: &[&Spanned<String>], p: &Problems) {
     }
 }
 
-pub fn known(kind: &str, name: &Spanned<String>, right: &[&str], p: &Problems) {
+pub fn known<S: AsRef<str>>(kind: &str, name: &Spanned<String>, right: &[S], p: &Problems) {
+    let right: Vec<&str> = right.iter().map(AsRef::as_ref).collect();
     if !right.contains(&name.get_ref().as_str()) {
         let message = format!("there is no {kind} `{}` in this experiment", name.get_ref());
-        let help = suggest(name.get_ref(), kind, right);
+        let help = suggest(name.get_ref(), kind, &right);
         p.advise(name.span(), message, help);
     }
 }

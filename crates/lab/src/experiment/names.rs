@@ -30,12 +30,12 @@ pub(super) fn check_within(experiment: &Experiment, p: &Problems) {
     }
     for setting in &experiment.settings {
         for name in setting.workloads.iter().flatten() {
-            known("workload", name, &texts(&workloads), p);
+            known("workload", name, &experiment.workload_names(), p);
         }
     }
     for exclusion in &experiment.exclude {
         if let Some(name) = &exclusion.workload {
-            known("workload", name, &texts(&workloads), p);
+            known("workload", name, &experiment.workload_names(), p);
         }
         let place = ("exclude", "in exclude = [{…}]");
         keys::check_settings(experiment, place, &exclusion.settings, p);
@@ -47,10 +47,6 @@ pub(super) fn check_within(experiment: &Experiment, p: &Problems) {
     service::check_within(&experiment.settings, p);
     super::rows::check_within(experiment, p);
     super::published::check_within(experiment, p);
-}
-
-fn texts<'a>(names: &[&'a Spanned<String>]) -> Vec<&'a str> {
-    names.iter().map(|name| name.get_ref().as_str()).collect()
 }
 
 /// What a quick run keeps must be of some workload, or it would be passed over in silence.
@@ -166,34 +162,25 @@ pub fn check_names(experiment: &Experiment, ids: &[String]) -> Result<(), Diagno
     differ("subject", ids, &experiment.subjects, p);
     differ("peer", peers, &experiment.peers, p);
     check_service_names(experiment, &parts, p);
-    let right: Vec<&str> = peers.iter().map(String::as_str).collect();
-    let clients = experiment
-        .workloads
-        .iter()
-        .filter_map(|w| w.client.as_ref());
+    let clients = experiment.workloads.iter();
+    let clients = clients.filter_map(|workload| workload.client.as_ref());
     for name in clients.filter_map(|client| client.peer.as_ref()) {
-        known("peer", name, &right, p);
+        known("peer", name, peers, p);
     }
-    let right: Vec<&str> = ids.iter().map(String::as_str).collect();
-    let run = experiment.run.reference.iter();
-    let workloads = experiment
-        .workloads
-        .iter()
-        .flat_map(|w| w.subjects.iter().flatten());
-    let settings = experiment
-        .settings
-        .iter()
-        .flat_map(|s| s.subjects.iter().flatten());
-    let exclude = experiment.exclude.iter().filter_map(|e| e.subject.as_ref());
-    let rows = experiment.workloads.iter().flat_map(|w| &w.rows);
-    let rows = rows.map(|row| &row.subject);
-    for name in run
-        .chain(workloads)
-        .chain(settings)
-        .chain(exclude)
-        .chain(rows)
-    {
-        known("subject", name, &right, p);
+    let mut names: Vec<&Spanned<String>> = experiment.run.reference.iter().collect();
+    for workload in &experiment.workloads {
+        names.extend(workload.subjects.iter().flatten());
+        names.extend(workload.rows.iter().map(|row| &row.subject));
+    }
+    names.extend(
+        experiment
+            .settings
+            .iter()
+            .flat_map(|s| s.subjects.iter().flatten()),
+    );
+    names.extend(experiment.exclude.iter().filter_map(|e| e.subject.as_ref()));
+    for name in names {
+        known("subject", name, ids, p);
     }
     experiment.checked(problems)
 }
@@ -235,25 +222,26 @@ pub fn check_settings(experiment: &Experiment, subjects: &[Subject]) -> Result<(
 fn check_service_names(experiment: &Experiment, ids: &Parts<'_, String>, p: &Problems) {
     differ("backing service", ids.backings, &experiment.backings, p);
     differ("front", ids.fronts, &experiment.fronts, p);
-    let backings: Vec<&str> = ids.backings.iter().map(String::as_str).collect();
-    let fronts: Vec<&str> = ids.fronts.iter().map(String::as_str).collect();
+    let Parts {
+        backings, fronts, ..
+    } = ids;
     for setting in &experiment.settings {
         for name in setting.topology.backings.values().flatten() {
-            declared("backing", name, &backings, p);
+            declared("backing", name, backings, p);
         }
         for name in setting.topology.fronts.values() {
-            declared("front", name, &fronts, p);
+            declared("front", name, fronts, p);
         }
         let span = setting.name.span();
         for name in service::named(setting.texts(), !backings.is_empty()) {
             let name = Spanned::new(span.clone(), name.to_owned());
-            declared("backing", &name, &backings, p);
+            declared("backing", &name, backings, p);
         }
     }
 }
 
 /// Notes a service that has no entry.
-pub(crate) fn declared(kind: &str, name: &Spanned<String>, right: &[&str], p: &Problems) {
+pub(crate) fn declared(kind: &str, name: &Spanned<String>, right: &[String], p: &Problems) {
     if !right.is_empty() {
         known(kind, name, right, p);
     } else {

@@ -13,7 +13,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::fields::{Fields, Problems, Value};
-use super::types::{Connections, Experiment, Published, Wanted};
+use super::types::{Experiment, Published, Wanted};
 use super::words::short;
 use super::{keys, rows};
 use crate::diagnosis::suggest;
@@ -120,8 +120,10 @@ pub fn check_last(root: &DeTable<'_>, p: &Problems) {
 pub fn read(table: &Fields<'_>) -> Option<Published> {
     let (text, source) = (table.get("text"), table.get("where"));
     let (cores_min, why_not) = (table.value("cores"), table.value("why_not"));
-    let original = table.table("original").and_then(|table| wanted(&table));
-    let ours = table.table("ours").and_then(|table| wanted(&table));
+    let original = table
+        .table("original")
+        .and_then(|table| wanted(&table, None));
+    let ours = table.table("ours").and_then(|table| wanted(&table, None));
     let has_original = table.has("original");
     let is_answered = has_original || table.has("ours");
     let stated = match table.table("figure") {
@@ -216,76 +218,46 @@ fn number_needed(table: &Fields<'_>, key: &'static str) -> Option<f64> {
     table.get(key)
 }
 
-/// What one table says of a cell; nothing of it need be there in `over`.
-struct Said {
-    place: Range<usize>,
-    subject: Option<Spanned<String>>,
-    workload: Option<Spanned<String>>,
-    connections: Option<Spanned<Connections>>,
-    count: Option<u64>,
-    metric: Option<CellMetric>,
-    settings: Vec<(Spanned<String>, Spanned<String>)>,
-}
-
-/// `original` or `ours`.
-fn wanted(table: &Fields<'_>) -> Option<Wanted> {
-    let over = match table.table("over") {
-        Some(over) => Some(said(&over, false)?),
-        None if table.has("over") => return None,
+/// `original` or `ours`; or what it is divided by, where nothing of its `base` need be said again.
+fn wanted(table: &Fields<'_>, base: Option<&Wanted>) -> Option<Wanted> {
+    let inherited = |key: &str| base.filter(|_| !table.has(key));
+    let name = |key, of: fn(&Wanted) -> &Spanned<String>| match inherited(key) {
+        Some(base) => Some(of(base).clone()),
+        None => table.get(key),
+    };
+    let subject = name("subject", |of| &of.subject);
+    let workload = name("workload", |of| &of.workload);
+    let metric = match inherited("metric") {
+        Some(base) => Some(base.metric),
+        None => metric(table),
+    };
+    let (connections, count) = (table.get("connections"), table.get("count"));
+    let own = rows::values_by_setting(table);
+    // Settings of one subject are none of another.
+    let settings = inherited("subject").map(|base| base.settings.clone());
+    let mut settings = settings.unwrap_or_default();
+    settings.retain(|(name, _)| own.iter().all(|(other, _)| other != name));
+    settings.extend(own);
+    let over = match base {
+        Some(_) => None,
+        None => table.table("over"),
+    };
+    let wanted = Wanted {
+        place: table.span.clone(),
+        subject: subject?,
+        workload: workload?,
+        connections: connections.or_else(|| base?.connections.clone()),
+        count: count.or_else(|| base?.count),
+        settings,
+        metric: metric?,
+        over: None,
+    };
+    let over = match over {
+        Some(over) => Some(Box::new(self::wanted(&over, Some(&wanted))?)),
+        None if base.is_none() && table.has("over") => return None,
         None => None,
     };
-    let own = said(table, true)?;
-    let whole = Wanted {
-        place: own.place,
-        subject: own.subject?,
-        workload: own.workload?,
-        connections: own.connections,
-        count: own.count,
-        settings: own.settings,
-        metric: own.metric?,
-        over: None,
-    };
-    let over = over.map(|over| Box::new(laid_over(&whole, over)));
-    Some(Wanted { over, ..whole })
-}
-
-/// `base` with what `over` says in its place. Settings of one subject are none of another.
-fn laid_over(base: &Wanted, over: Said) -> Wanted {
-    let mut settings = match over.subject {
-        Some(_) => Vec::new(),
-        None => base.settings.clone(),
-    };
-    settings.retain(|(name, _)| over.settings.iter().all(|(other, _)| other != name));
-    settings.extend(over.settings);
-    Wanted {
-        place: over.place,
-        subject: over.subject.unwrap_or_else(|| base.subject.clone()),
-        workload: over.workload.unwrap_or_else(|| base.workload.clone()),
-        connections: over.connections.or_else(|| base.connections.clone()),
-        count: over.count.or(base.count),
-        settings,
-        metric: over.metric.unwrap_or(base.metric),
-        over: None,
-    }
-}
-
-/// `is_whole`: it must name all that a cell has.
-fn said(table: &Fields<'_>, is_whole: bool) -> Option<Said> {
-    let is_read = |key: &str| is_whole || table.has(key);
-    let name = |key| is_read(key).then(|| table.get(key)).flatten();
-    let metric = is_read("metric").then(|| metric(table)).flatten();
-    if metric.is_none() && table.has("metric") {
-        return None;
-    }
-    Some(Said {
-        place: table.span.clone(),
-        subject: name("subject"),
-        workload: name("workload"),
-        connections: table.get("connections"),
-        count: table.get("count"),
-        metric,
-        settings: rows::values_by_setting(table),
-    })
+    Some(Wanted { over, ..wanted })
 }
 
 fn metric(table: &Fields<'_>) -> Option<CellMetric> {
@@ -333,11 +305,7 @@ fn check_fits(stated: Stated, wanted: &Wanted, p: &Problems) {
 
 /// What can be checked without the subjects' own files.
 pub fn check_within(experiment: &Experiment, p: &Problems) {
-    let workloads: Vec<&str> = experiment
-        .workloads
-        .iter()
-        .map(|workload| workload.name.get_ref().as_str())
-        .collect();
+    let workloads = experiment.workload_names();
     let claims = experiment.published.iter();
     let wanted = claims.flat_map(|claim| claim.original.iter().chain(&claim.ours));
     for wanted in wanted.flat_map(Wanted::both) {

@@ -19,7 +19,7 @@ use super::{arrival, client, cores, expect, find_max, published, require, rows, 
 use crate::diagnosis::Diagnoses;
 use crate::reference::KeyFile;
 use crate::subject::{needs, program, server};
-use crate::sums::HexOf;
+use crate::sums::hex;
 
 /// Why what is required of all workloads is required of no step, and what to do.
 const NO_STEPS_IN_RUN: (&str, &str) = (
@@ -97,7 +97,7 @@ pub fn sha256(text: &str) -> String {
 
 /// SHA-256 in hexadecimal.
 fn digest(text: &str) -> String {
-    format!("{:x}", HexOf(&Sha256::digest(text)))
+    hex(&Sha256::digest(text))
 }
 
 /// What no experiment can be without.
@@ -181,7 +181,7 @@ fn read_subject(table: &Fields<'_>, backings: &[String]) -> Option<SubjectEntry>
     let from = read_from(table);
     let entry = SubjectEntry {
         place: table.span.clone(),
-        from: from.clone().unwrap_or(From::Url(String::new())),
+        from: from.clone().unwrap_or_default(),
         revision: read_revision(table),
         name: table.get("name"),
         threads: table.get("threads"),
@@ -243,21 +243,12 @@ fn check_command<'a>(
 }
 
 fn read_from(table: &Fields<'_>) -> Option<From> {
-    let given = table.given(&["ref", "cmd", "url"]);
     let (reference, command) = (table.get("ref"), command(table, true));
     let url = table.parsed("url", read_url);
-    if given.len() != 1 {
-        let message = match given.as_slice() {
-            [] => "a subject needs one of `ref`, `cmd` and `url`".to_owned(),
-            several => format!(
-                "a subject has one of `ref`, `cmd` and `url`, not {}",
-                several.join(" and ")
-            ),
-        };
-        let help = "ref = \"rust/axum\", or cmd = \"./server --port {port}\", or url = \"http://127.0.0.1:8080\"";
-        table.problems.advise(table.span.clone(), message, help);
-        return None;
-    }
+    let none = "a subject needs one of `ref`, `cmd` and `url`";
+    let several = "a subject has one of `ref`, `cmd` and `url`, not {}";
+    let help = "ref = \"rust/axum\", or cmd = \"./server --port {port}\", or url = \"http://127.0.0.1:8080\"";
+    table.one_of(&["ref", "cmd", "url"], (none, several), help)?;
     let reference = reference.map(From::Ref).or(command.map(From::Command));
     reference.or(url.map(From::Url))
 }

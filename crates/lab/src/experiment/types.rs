@@ -9,7 +9,7 @@ use prony_base::Nanos;
 use prony_base::typed::requirement::LoadRequirement;
 use prony_load::Objective;
 use prony_record::{
-    AnswerChecks, Arrival, CellMetric, Cores, Ended, Output, PlannedNetwork, PlannedSource,
+    AnswerChecks, Arrival, Cell, CellMetric, Cores, Ended, Output, PlannedNetwork, PlannedSource,
     REQUESTS, ReadySign, RequestTemplate, Stated, StopRule,
 };
 use toml::Spanned;
@@ -136,7 +136,7 @@ pub enum Connections {
 }
 
 /// `[[subject]]`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct SubjectEntry {
     /// Where it stands in the file.
     pub place: Range<usize>,
@@ -166,6 +166,12 @@ pub struct SubjectEntry {
     pub works: Vec<String>,
     /// Pattern of a program's output; `None`: JSON, or as its file says.
     pub output: Option<String>,
+}
+
+impl Default for From {
+    fn default() -> From {
+        From::Url(String::new())
+    }
 }
 
 impl SubjectEntry {
@@ -260,6 +266,14 @@ impl Workload {
         let several = self.source.iter().flat_map(|source| &source.paths);
         let one = self.source.is_none().then_some(&self.request.path);
         one.into_iter().chain(several).map(String::as_str)
+    }
+
+    /// The number of connections before any cap.
+    pub fn number_of(&self, connections: Connections) -> u32 {
+        match connections {
+            Connections::Exactly(number) => number,
+            Connections::Max => self.connections_max,
+        }
     }
 
     /// Whether it is requests that Prony's generator sends to a server.
@@ -369,6 +383,18 @@ impl Experiment {
             backings,
             fronts,
         }
+    }
+
+    /// The names of its workloads.
+    pub fn workload_names(&self) -> Vec<&str> {
+        let names = self.workloads.iter().map(|workload| &workload.name);
+        names.map(|name| name.get_ref().as_str()).collect()
+    }
+
+    /// The workload of a cell.
+    pub fn workload_of(&self, cell: &Cell) -> Option<&Workload> {
+        let mut workloads = self.workloads.iter();
+        workloads.find(|workload| *workload.name.get_ref() == cell.workload)
     }
 
     /// Takes the subject of this id at a revision, whatever the file says.

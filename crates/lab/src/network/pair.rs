@@ -44,7 +44,7 @@ impl Network {
         if !entered.wanted.network {
             return Err(Refusal::of("a trial has no network namespace of its own"));
         }
-        let shape = Shape::of(network).map_err(Refusal::of)?;
+        let shape = Shape::new(network).map_err(Refusal::of)?;
         let side = Side::open()
             .map_err(|error| Refusal::of(format!("the peer's namespace cannot be had: {error}")))?;
         tools::run(&shape.at_client(side.thread()))?;

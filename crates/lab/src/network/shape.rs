@@ -82,7 +82,7 @@ struct Limit {
 }
 
 impl Limit {
-    fn of(bits_per_s: u64, frame_bytes: u64) -> Limit {
+    fn new(bits_per_s: u64, frame_bytes: u64) -> Limit {
         let bytes_per_s = bits_per_s / 8;
         let burst = (bytes_per_s / (1_000_000 / BURST_US)).max(frame_bytes * BURST_PACKETS_MIN);
         let queue = bytes_per_s / 1_000 * QUEUE_MS;
@@ -112,7 +112,7 @@ impl Limit {
 
 impl Shape {
     /// What `network` is made of. Errors: it cannot be made, why.
-    pub fn of(network: &PlannedNetwork) -> Result<Shape, String> {
+    pub fn new(network: &PlannedNetwork) -> Result<Shape, String> {
         if network.rate_bits_per_s.is_some_and(|rate| rate < 8_000) {
             return Err("its rate is below 8 kbit/s".to_owned());
         }
@@ -123,7 +123,7 @@ impl Shape {
             ));
         }
         let frame = u64::from(network.mtu) + HEADER_BYTES;
-        let limit = network.rate_bits_per_s.map(|rate| Limit::of(rate, frame));
+        let limit = network.rate_bits_per_s.map(|rate| Limit::new(rate, frame));
         let (least, most) = DELAYED_PACKETS;
         // Twice what fills the delay at the rate, as small as packets usually get.
         let under_way = match (network.rate_bits_per_s, network.delay_ns) {
@@ -254,7 +254,7 @@ mod tests {
     }
 
     fn shown(network: &PlannedNetwork) -> String {
-        let shape = Shape::of(network).expect("it can be made");
+        let shape = Shape::new(network).expect("it can be made");
         let steps = [shape.at_client(77), shape.at_peer()].concat();
         let commands: Vec<String> = steps.iter().map(Step::words).collect();
         format!("{}\n{}", shape.words(), commands.join("\n"))
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_said() {
-        let wrong = |rate, mtu| Shape::of(&planned(rate, None, mtu)).expect_err("it cannot be");
+        let wrong = |rate, mtu| Shape::new(&planned(rate, None, mtu)).expect_err("it cannot be");
         assert_eq!(wrong(Some(0), 1_500), "its rate is below 8 kbit/s");
         assert_eq!(wrong(None, 1), "its MTU of 1 is below that of IPv4, 68");
     }
@@ -320,7 +320,7 @@ mod tests {
             mtu in 576..=65_535_u32,
             delay in proptest::option::of(1..=60_000_000_000_u64),
         ) {
-            let shape = Shape::of(&planned(Some(rate), delay, mtu)).expect("it can be made");
+            let shape = Shape::new(&planned(Some(rate), delay, mtu)).expect("it can be made");
             let limit = shape.limit.expect("a rate");
             let frame = u64::from(mtu) + HEADER_BYTES;
             prop_assert!(limit.burst_bytes >= 2 * frame);

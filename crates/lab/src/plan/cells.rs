@@ -4,16 +4,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use prony_record::{Around, Arrival, Cell, ConnectionCap, Cores, PlannedSetting};
+use prony_record::{Around, Arrival, Cell, ConnectionCap, PlannedSetting};
 use toml::Spanned;
 
+use super::inputs::Inputs;
 use super::options::{CELLS_MAX, PlanError};
 use super::sizes::{once, quick_ones};
-use super::{client, program, topology};
+use super::{program, topology};
+use crate::experiment::keys;
 use crate::experiment::spoken::{self, Spoken};
 use crate::experiment::types::{Written, is_listed};
 use crate::experiment::{
-    Connections, Exclusion, Experiment, Parts, Row, Setting, THREADS, Workload,
+    Connections, Exclusion, Experiment, Parts, Quick, Row, Setting, SettingTopology, THREADS,
+    Workload,
 };
 use crate::subject::Subject;
 
@@ -26,40 +29,29 @@ enum Size {
     Count(u64),
 }
 
-fn sizes(workload: &Workload, experiment: &Experiment, frame: &Frame, quick: bool) -> Vec<Size> {
+fn sizes(inputs: &Inputs<'_>, workload: &Workload) -> Vec<Size> {
+    let quick = inputs.quick();
     if let Some(work) = &workload.work {
-        let counts = program::counts(work, experiment, quick);
+        let counts = program::counts(work, quick);
         return counts.into_iter().map(Size::Count).collect();
     }
-    let kept = connections(workload, experiment, &frame.connection_cap, quick);
-    let rates = rates(&workload.arrival, experiment, quick);
-    let of = |(asked, number)| {
-        let size = move |rate: &Option<f64>| Size::Connections(asked, number, *rate);
+    let rates = rates(&workload.arrival, quick);
+    let with_rates = |(requested, number)| {
+        let size = move |rate: &Option<f64>| Size::Connections(requested, number, *rate);
         rates.iter().map(size)
     };
-    kept.into_iter().flat_map(of).collect()
-}
-
-/// The inputs from which all cells are made.
-pub struct CellInputs<'a> {
-    /// The experiment.
-    pub experiment: &'a Experiment,
-    /// What the entries of the experiment name.
-    pub parts: &'a Parts<'a, Subject>,
-    /// The limits of the machine.
-    pub frame: &'a Frame,
-    /// Whether it is a quick run.
-    pub quick: bool,
+    let connections = connections(workload, &inputs.connection_cap, quick);
+    connections.into_iter().flat_map(with_rates).collect()
 }
 
 /// All cells of the experiment, regardless of the machine, in the order of the document: by workload and size
 /// (connections, then rate); then by row of the workload, or by setting, then by subject.
-pub fn candidates(inputs: &CellInputs<'_>) -> Result<Vec<Cell>, PlanError> {
+pub fn candidates(inputs: &Inputs<'_>) -> Result<Vec<Cell>, PlanError> {
     let mut cells: Vec<Cell> = Vec::new();
     let mut seen: BTreeSet<String> = BTreeSet::new();
     for workload in &inputs.experiment.workloads {
         let combinations = combinations(inputs, workload)?;
-        for size in sizes(workload, inputs.experiment, inputs.frame, inputs.quick) {
+        for size in sizes(inputs, workload) {
             for (subject, written) in meant(inputs, workload, &combinations) {
                 let cell = cell(inputs, subject, workload, size, &written);
                 let excluded = |e| excludes(e, &cell, size, &written);
@@ -93,7 +85,7 @@ type Meant<'a> = (&'a Subject, Vec<Written<'a>>);
 
 /// The subjects of a workload with their settings: its rows, or all combinations.
 fn meant<'a>(
-    inputs: &CellInputs<'a>,
+    inputs: &Inputs<'a>,
     workload: &'a Workload,
     combinations: &[Vec<Written<'a>>],
 ) -> Vec<Meant<'a>> {
@@ -109,7 +101,7 @@ fn meant<'a>(
     let mut meant = Vec::new();
     for chosen in combinations {
         for subject in subjects.iter().filter(|s| applies(workload, s)) {
-            let written = settings_of(subject, workload, chosen, inputs.parts);
+            let written = settings_of(subject, workload, chosen, &inputs.parts);
             meant.extend(written.map(|written| (subject, written)));
         }
     }
@@ -118,12 +110,12 @@ fn meant<'a>(
 
 /// Every choice of one value for each setting that is for `workload`; none where it has rows.
 fn combinations<'a>(
-    inputs: &CellInputs<'a>,
+    inputs: &Inputs<'a>,
     workload: &Workload,
 ) -> Result<Vec<Vec<Written<'a>>>, PlanError> {
     let mut all: Vec<Vec<Written<'a>>> = vec![Vec::new()];
     let is_meant = |setting: &&Setting| {
-        let of_servers = topology::is_of_servers(setting, inputs.parts);
+        let of_servers = topology::is_of_servers(setting, &inputs.parts);
         workload.rows.is_empty()
             && setting.is_for(workload)
             && (workload.is_request() || !of_servers)
@@ -148,18 +140,16 @@ fn combinations<'a>(
 
 /// Whether `subject` can run `workload`.
 pub fn applies(workload: &Workload, subject: &Subject) -> bool {
-    let does = match (&workload.work, &workload.client) {
-        (None, None) => {
-            let counter = workload.counter.as_ref();
-            let answers_counter = counter.is_none_or(|counter| subject.answers(&counter.path));
-            let answers = workload.paths().all(|path| subject.answers(path));
-            subject.is_server() && answers && answers_counter
+    let does = match workload.is_request() {
+        true => {
+            let counter = workload
+                .counter
+                .as_ref()
+                .map(|counter| counter.path.as_str());
+            let mut paths = workload.paths().chain(counter);
+            subject.is_server() && paths.all(|path| subject.answers(path))
         }
-        (_, Some(asked)) => client::does(asked, subject),
-        (Some(work), None) => {
-            let program = subject.program.as_ref();
-            program.is_some_and(|program| program.why_not(&work.work).is_none())
-        }
+        false => program::does(workload, subject) == Some(Ok(())),
     };
     let mut rows = workload.rows.iter();
     let in_rows = rows.any(|row| *row.subject.get_ref() == subject.id);
@@ -200,7 +190,7 @@ fn settings_of<'a>(
 }
 
 fn cell(
-    inputs: &CellInputs<'_>,
+    inputs: &Inputs<'_>,
     subject: &Subject,
     workload: &Workload,
     size: Size,
@@ -214,7 +204,7 @@ fn cell(
         Size::Count(count) => (0, Some(count), None, format!("n={count}")),
     };
     let shown = |&(setting, value): &Written<'_>| {
-        let value = program::value_of(setting, value, workload, &inputs.frame.cores);
+        let value = program::value_of(setting, value, workload, &inputs.cores);
         (setting.name.get_ref().clone(), value)
     };
     let settings: BTreeMap<String, String> = written.iter().map(shown).collect();
@@ -227,7 +217,7 @@ fn cell(
         }
     }
     let around = match workload.is_request() {
-        true => topology::topology(subject, written, inputs.parts),
+        true => topology::topology(subject, written, &inputs.parts),
         false => Around::default(),
     };
     Cell {
@@ -267,32 +257,19 @@ fn excludes(exclusion: &Exclusion, cell: &Cell, size: Size, written: &[Written<'
         && exclusion.settings.iter().all(setting)
 }
 
-/// The limits of a machine that hold for all cells.
-pub struct Frame {
-    /// The limit on connections.
-    pub connection_cap: ConnectionCap,
-    /// Cores by role.
-    pub cores: Cores,
-}
-
 /// The connections of a workload: those of a quick run if it is one, capped, each once.
 pub fn connections(
     workload: &Workload,
-    experiment: &Experiment,
     cap: &ConnectionCap,
-    quick: bool,
+    quick: Option<&Quick>,
 ) -> Vec<(Connections, u32)> {
-    let kept = experiment.quick.connections.as_ref().filter(|_| quick);
-    let asked = quick_ones(&workload.connections, kept.map(Spanned::get_ref));
-    let most = experiment.quick.connections_max.filter(|_| quick);
-    let most = most.unwrap_or(u32::MAX);
-    let mut cut: Vec<(Connections, u32)> = Vec::with_capacity(asked.len());
-    for count in asked {
-        let number = match count {
-            Connections::Exactly(number) => number,
-            Connections::Max => workload.connections_max,
-        };
-        let number = number.min(cap.connections_max).min(most);
+    let few = quick.and_then(|quick| quick.connections.as_ref());
+    let requested = quick_ones(&workload.connections, few.map(Spanned::get_ref));
+    let most = quick.and_then(|quick| quick.connections_max);
+    let most = most.unwrap_or(u32::MAX).min(cap.connections_max);
+    let mut cut: Vec<(Connections, u32)> = Vec::with_capacity(requested.len());
+    for count in requested {
+        let number = workload.number_of(count).min(most);
         if cut.iter().all(|&(_, before)| before != number) {
             cut.push((count, number));
         }
@@ -301,61 +278,45 @@ pub fn connections(
 }
 
 /// The rates of a workload's cells: those of a quick run if it is one; one `None` where rate is not an axis.
-fn rates(arrival: &Arrival, experiment: &Experiment, quick: bool) -> Vec<Option<f64>> {
+fn rates(arrival: &Arrival, quick: Option<&Quick>) -> Vec<Option<f64>> {
     let (Arrival::Constant { rates_per_s } | Arrival::Poisson { rates_per_s }) = arrival else {
         return vec![None];
     };
-    let kept = experiment.quick.rates.as_ref().filter(|_| quick);
-    let rates = quick_ones(rates_per_s, kept.map(Spanned::get_ref));
+    let few = quick.and_then(|quick| quick.rates.as_ref());
+    let rates = quick_ones(rates_per_s, few.map(Spanned::get_ref));
     rates.into_iter().map(Some).collect()
 }
 
 pub fn planned_settings(experiment: &Experiment, cells: &[Cell]) -> Vec<PlannedSetting> {
-    let used = |s: &&Setting| {
-        cells
-            .iter()
-            .any(|cell| cell.settings.contains_key(s.name.get_ref()))
+    let planned = |setting: &Setting| {
+        let name = setting.name.get_ref();
+        let in_cells = cells.iter().filter_map(|cell| cell.settings.get(name));
+        let in_cells: Vec<String> = once(in_cells).into_iter().cloned().collect();
+        let SettingTopology {
+            backings, fronts, ..
+        } = &setting.topology;
+        (!in_cells.is_empty()).then(|| PlannedSetting {
+            name: name.clone(),
+            values: match name.as_str() {
+                // As the cells have them, where "cores" is a number.
+                THREADS => in_cells,
+                _ => setting.values.clone(),
+            },
+            env: setting.env.clone(),
+            args: setting.args.clone(),
+            env_of: setting.env_of.clone(),
+            sysctl: setting.sysctl.clone(),
+            backing_of: by_value(backings, |names| keys::texts(names.clone())),
+            front_of: by_value(fronts, |name| name.get_ref().clone()),
+            output_of: setting.topology.outputs.clone(),
+        })
     };
-    let values = |setting: &Setting| match setting.name.get_ref().as_str() {
-        // As the cells have them, where "cores" is a number.
-        THREADS => once(
-            cells
-                .iter()
-                .filter_map(|c| c.settings.get(THREADS).cloned()),
-        ),
-        _ => setting.values.clone(),
-    };
-    let planned = |setting: &Setting| PlannedSetting {
-        name: setting.name.get_ref().clone(),
-        values: values(setting),
-        env: setting.env.clone(),
-        args: setting.args.clone(),
-        env_of: setting.env_of.clone(),
-        sysctl: setting.sysctl.clone(),
-        backing_of: setting
-            .topology
-            .backings
-            .iter()
-            .map(|(value, names)| (value.clone(), plain(names)))
-            .collect(),
-        front_of: setting
-            .topology
-            .fronts
-            .iter()
-            .map(|(value, name)| (value.clone(), name.get_ref().clone()))
-            .collect(),
-        output_of: setting.topology.outputs.clone(),
-    };
-    experiment
-        .settings
-        .iter()
-        .filter(used)
-        .map(planned)
-        .collect()
+    experiment.settings.iter().filter_map(planned).collect()
 }
 
-fn plain(names: &[toml::Spanned<String>]) -> Vec<String> {
-    names.iter().map(|name| name.get_ref().clone()).collect()
+fn by_value<T, U>(map: &BTreeMap<String, T>, plain: impl Fn(&T) -> U) -> BTreeMap<String, U> {
+    let entry = |(value, of)| (String::clone(value), plain(of));
+    map.iter().map(entry).collect()
 }
 
 /// The arrival of a workload with the rates that its `cells` have.

@@ -74,10 +74,9 @@ fn check_ids(experiment: &Experiment, parts: &Parts<'_, Subject>, p: &Problems) 
 
 /// `{NAME}` in the texts of subjects is a backing service.
 fn check_texts(experiment: &Experiment, parts: &Parts<'_, Subject>, p: &Problems) {
-    let backings: Vec<&str> = parts.backings.iter().map(|b| b.id.as_str()).collect();
+    let backings: Vec<String> = parts.backings.iter().map(|b| b.id.clone()).collect();
     for (subject, entry) in parts.subjects.iter().zip(&experiment.subjects) {
-        let texts = subject.start.iter().chain(subject.env.values());
-        for name in service::named(texts, !backings.is_empty()) {
+        for name in service::named(subject.texts(), !backings.is_empty()) {
             let name = Spanned::new(entry.place.clone(), name.to_owned());
             declared("backing", &name, &backings, p);
         }
@@ -93,12 +92,7 @@ fn check_used(experiment: &Experiment, parts: &Parts<'_, Subject>, p: &Problems)
             named.any(|name| *name.get_ref() == backing.id)
                 || names_in(setting.texts(), &backing.id)
         };
-        let of_subject = |subject: &Subject| {
-            names_in(
-                subject.start.iter().chain(subject.env.values()),
-                &backing.id,
-            )
-        };
+        let of_subject = |subject: &Subject| names_in(subject.texts(), &backing.id);
         if !settings.iter().any(of_setting) && !parts.subjects.iter().any(of_subject) {
             let id = &backing.id;
             let message = format!("nothing starts the backing service `{id}`");

@@ -4,11 +4,9 @@
 use prony_base::{Nanos, counted};
 use prony_record::{Cell, NotRun, PlannedClient, PlannedNetwork};
 
-use super::facts::Facts;
-use super::options::is_selected;
-use crate::experiment::types::is_listed;
+use super::inputs::Inputs;
 use crate::experiment::{ClientWork, Experiment, THREADS, Workload};
-use crate::subject::Subject;
+use crate::subject::{Client, Subject};
 
 /// Estimate for a client that runs until its work is done, before one was measured.
 const DOWNLOAD: Nanos = Nanos::from_secs(5);
@@ -40,55 +38,38 @@ pub fn peer_of<'a>(client: &ClientWork, peers: &'a [Subject]) -> Option<&'a Subj
 }
 
 /// The peers that cells need, in the order of the experiment.
-pub fn peers<'a>(
-    experiment: &Experiment,
-    peers: &'a [Subject],
-    cells: &[Cell],
-) -> Vec<&'a Subject> {
-    let asked = |peer: &&Subject| {
-        let own = |w: &&Workload| cells.iter().any(|cell| cell.workload == *w.name.get_ref());
-        let clients = experiment
-            .workloads
-            .iter()
-            .filter(own)
-            .filter_map(|w| w.client.as_ref());
-        clients
-            .filter_map(|client| peer_of(client, peers))
-            .any(|own| own.id == peer.id)
+pub fn peers<'a>(inputs: &Inputs<'a>, cells: &[Cell]) -> Vec<&'a Subject> {
+    let peers = inputs.parts.peers;
+    let is_needed = |peer: &&Subject| {
+        let clients = cells.iter().filter_map(|cell| client_of(inputs, cell));
+        let mut needed = clients.filter_map(|client| peer_of(client, peers));
+        needed.any(|needed| needed.id == peer.id)
     };
-    peers.iter().filter(asked).collect()
+    peers.iter().filter(is_needed).collect()
 }
 
 /// The networks that cells need.
-pub fn networks(experiment: &Experiment, cells: &[Cell]) -> Vec<PlannedNetwork> {
-    let asked = |network: &&PlannedNetwork| {
-        cells
-            .iter()
-            .any(|cell| network_of(experiment, cell) == Some(network.name.as_str()))
+pub fn networks(inputs: &Inputs<'_>, cells: &[Cell]) -> Vec<PlannedNetwork> {
+    let is_needed = |network: &&PlannedNetwork| {
+        let mut names = cells.iter().map(|cell| network_of(inputs, cell));
+        names.any(|name| name == Some(network.name.as_str()))
     };
-    let planned = experiment.networks.iter().map(|network| &network.planned);
-    planned.filter(asked).cloned().collect()
+    let networks = inputs.experiment.networks.iter();
+    let planned = networks.map(|network| &network.planned);
+    planned.filter(is_needed).cloned().collect()
 }
 
-fn client_of<'a>(experiment: &'a Experiment, cell: &Cell) -> Option<&'a ClientWork> {
-    let workload = experiment
-        .workloads
-        .iter()
-        .find(|w| *w.name.get_ref() == cell.workload)?;
-    workload.client.as_ref()
+fn client_of<'a>(inputs: &Inputs<'a>, cell: &Cell) -> Option<&'a ClientWork> {
+    inputs.experiment.workload_of(cell)?.client.as_ref()
 }
 
-fn network_of<'a>(experiment: &'a Experiment, cell: &Cell) -> Option<&'a str> {
-    let of_servers = Some(cell.around.network.as_str()).filter(|name| !name.is_empty());
-    let name = match client_of(experiment, cell) {
-        Some(client) => client.network.as_ref().map(|name| name.get_ref().as_str()),
-        None => None,
+fn network_of<'c>(inputs: &Inputs<'c>, cell: &'c Cell) -> Option<&'c str> {
+    let network = client_of(inputs, cell).and_then(|client| client.network.as_ref());
+    let name = match network {
+        Some(name) => name.get_ref(),
+        None => &cell.around.network,
     };
-    // The cell's name lives as long as the experiment's: they are the same.
-    let named = name.or(of_servers)?;
-    let mut all = experiment.networks.iter();
-    let found = all.find(|network| network.planned.name == named)?;
-    Some(&found.planned.name)
+    (!name.is_empty()).then_some(name)
 }
 
 /// Threads that a client is told in a cell.
@@ -100,108 +81,52 @@ fn threads_of(client: &ClientWork, cell: &Cell) -> u32 {
 
 /// Cells that cannot be run: more threads than connections or than the client can use, a
 /// network that cannot be had.
-pub fn impossible(
-    experiment: &Experiment,
-    subjects: &[Subject],
-    cells: &[Cell],
-    facts: &Facts,
-) -> Vec<NotRun> {
-    let mut gone = Vec::new();
-    for cell in cells {
-        let crowded = client_of(experiment, cell).and_then(|client| {
-            let subject = subjects.iter().find(|subject| subject.id == cell.subject);
-            let own = subject.and_then(|subject| subject.client.as_ref());
-            too_many_threads(client, own, cell)
+pub fn impossible(inputs: &Inputs<'_>, cells: &[Cell]) -> Vec<NotRun> {
+    let why = |cell: &Cell| {
+        let crowded = client_of(inputs, cell).and_then(|client| {
+            let subject = inputs.subject_of(cell)?;
+            too_many_threads(client, subject.client.as_ref(), cell)
         });
-        let found = crowded.or_else(|| {
-            let refused = facts.networks.get(network_of(experiment, cell)?)?;
+        let (reason, remedy) = crowded.or_else(|| {
+            let refused = inputs.facts.networks.get(network_of(inputs, cell)?)?;
             Some((refused.reason.clone(), refused.remedy.clone()))
-        });
-        if let Some((reason, remedy)) = found {
-            gone.push(NotRun::new(&cell.id, reason, remedy));
-        }
-    }
-    gone
+        })?;
+        Some(NotRun::new(&cell.id, reason, remedy))
+    };
+    cells.iter().filter_map(why).collect()
 }
 
 /// Peers of `cells` that need what is not there.
-pub fn missing_peers(
-    experiment: &Experiment,
-    all: &[Subject],
-    cells: &[Cell],
-    facts: &Facts,
-) -> Vec<NotRun> {
+pub fn missing_peers(inputs: &Inputs<'_>, cells: &[Cell]) -> Vec<NotRun> {
     let missing = |peer: &Subject| {
-        let (lacks, remedy) = facts.lacks(peer)?;
+        let (lacks, remedy) = inputs.facts.lacks(peer)?;
         let reason = format!("the clients' peer: {lacks}");
         Some(NotRun::new(&peer.id, reason, remedy))
     };
-    peers(experiment, all, cells)
+    peers(inputs, cells)
         .into_iter()
         .filter_map(missing)
         .collect()
 }
 
 /// Whether the peer of a cell is among what is not run.
-pub fn lacks_peer(
-    experiment: &Experiment,
-    peers: &[Subject],
-    cell: &Cell,
-    not_run: &[NotRun],
-) -> bool {
-    let peer = client_of(experiment, cell).and_then(|client| peer_of(client, peers));
-    peer.is_some_and(|peer| not_run.iter().any(|gone| gone.what == peer.id))
+pub fn lacks_peer(inputs: &Inputs<'_>, cell: &Cell, not_run: &[NotRun]) -> bool {
+    let peer = client_of(inputs, cell).and_then(|client| peer_of(client, inputs.parts.peers));
+    peer.is_some_and(|peer| not_run.iter().any(|missing| missing.what == peer.id))
 }
 
 /// A reason and its remedy.
 type Why = (String, String);
 
-fn too_many_threads(
-    client: &ClientWork,
-    own: Option<&crate::subject::Client>,
-    cell: &Cell,
-) -> Option<Why> {
-    let threads = threads_of(client, cell);
-    let reason = own
-        .and_then(|own| own.why_not(&client.work, threads))
-        .or_else(|| {
-            (cell.connections < threads).then(|| {
-                let connections = cell.connections;
-                let connections = counted(connections, "connection");
-                format!("{threads} threads cannot share {connections}: each needs one")
-            })
-        })?;
+fn too_many_threads(work: &ClientWork, client: Option<&Client>, cell: &Cell) -> Option<Why> {
+    let threads = threads_of(work, cell);
+    let beyond = client.and_then(|client| client.why_not(&work.work, threads));
+    let shared = || {
+        let connections = counted(cell.connections, "connection");
+        format!("{threads} threads cannot share {connections}: each needs one")
+    };
+    let reason = beyond.or_else(|| (cell.connections < threads).then(shared))?;
     Some((reason, String::new()))
-}
-
-/// What clients of the experiment do not do at all, by subject and workload.
-pub fn undone(experiment: &Experiment, subjects: &[Subject], only: &[String]) -> Vec<NotRun> {
-    let mut undone = Vec::new();
-    for workload in &experiment.workloads {
-        let Some(asked) = &workload.client else {
-            continue;
-        };
-        let listed = subjects
-            .iter()
-            .filter(|s| is_listed(&workload.subjects, &s.id));
-        for subject in listed {
-            let own = subject.client.as_ref();
-            let why = own.and_then(|own| own.why_not(&asked.work, 1));
-            let what = format!("{} {}", subject.id, workload.name.get_ref());
-            let wanted = is_selected(only, &subject.id, &what);
-            undone.extend(
-                why.filter(|_| wanted)
-                    .map(|why| NotRun::new(&what, why, "")),
-            );
-        }
-    }
-    undone
-}
-
-/// Whether `subject` is a client that does the work.
-pub fn does(client: &ClientWork, subject: &Subject) -> bool {
-    let own = subject.client.as_ref();
-    own.is_some_and(|own| own.why_not(&client.work, 1).is_none())
 }
 
 /// Whether the experiment has a workload of requests, to which alone a warm-up belongs.

@@ -13,6 +13,7 @@ use crate::launch::{SYSTEM_FOLDERS, found_in, on_path};
 use crate::network::Refusal;
 use crate::preload;
 use crate::root;
+use crate::sample::parse::cpu_list;
 use crate::subject::{Needs, RootFs, Subject, originals};
 use crate::sysctl;
 
@@ -348,18 +349,6 @@ fn online() -> Vec<u32> {
     text.map_or_else(|_| Vec::new(), |text| cpu_list(&text))
 }
 
-/// Reads `0,2-3` as the kernel writes it.
-fn cpu_list(text: &str) -> Vec<u32> {
-    let mut cpus = Vec::new();
-    for part in text.trim().split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        if let (Ok(first), Ok(last)) = (first.parse::<u32>(), last.parse::<u32>()) {
-            cpus.extend(first..=last.min(first.saturating_add(1_024)));
-        }
-    }
-    cpus
-}
-
 /// The key of this machine's package commands.
 fn distribution() -> String {
     let text = fs::read_to_string("/etc/os-release").unwrap_or_default();
@@ -377,14 +366,6 @@ fn distribution() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lists_of_processors_are_read_as_the_kernel_writes_them() {
-        assert_eq!(cpu_list("0,2-3\n"), [0, 2, 3]);
-        assert_eq!(cpu_list("5"), [5]);
-        assert_eq!(cpu_list(""), Vec::<u32>::new());
-        assert_eq!(cpu_list("0-4294967295").len(), 1_025);
-    }
 
     #[test]
     fn a_command_is_there_if_a_folder_of_path_has_it_executable() {

@@ -39,6 +39,7 @@ mod estimate;
 mod facts;
 mod find_max;
 mod fuzz;
+mod inputs;
 mod options;
 mod program;
 mod published;

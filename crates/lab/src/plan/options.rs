@@ -1,11 +1,10 @@
 //! What the command line says of a plan, which cells its `--only` selects, and why there is no plan.
 
-use std::fmt;
-
 use prony_base::{Nanos, counted};
 use prony_record::{Cores, NotRun};
+use thiserror::Error;
 
-use crate::diagnosis::Diagnoses;
+use crate::diagnosis::{Diagnoses, quoted};
 
 /// Cells of a plan at the most.
 pub const CELLS_MAX: usize = 5_000;
@@ -39,9 +38,10 @@ pub struct Options {
 }
 
 /// Why there is no plan.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Error, PartialEq)]
 pub enum PlanError {
     /// `--only` selects nothing.
+    #[error("{}", nothing_selected(only, cells))]
     NothingSelected {
         /// What was given.
         only: Vec<String>,
@@ -49,15 +49,28 @@ pub enum PlanError {
         cells: Vec<String>,
     },
     /// Nothing of the experiment can run here.
+    #[error("none of the subjects can run on this machine:\n{}", not_run.iter().map(not_run_line).collect::<String>())]
     NothingRuns {
         /// Why, each.
         not_run: Vec<NotRun>,
     },
     /// The experiment leaves no cell by its own words.
+    #[error(
+        "the experiment has no cell: no subject answers the path or does the work of a workload, or all are excluded"
+    )]
     NoCells,
     /// More than [`CELLS_MAX`].
+    #[error(
+        "the experiment has more than {CELLS_MAX} cells; give fewer connections, settings or subjects"
+    )]
     TooManyCells,
     /// A connection that carries a limited number of requests carries one at a time.
+    #[error(
+        "the cell `{cell}` has both {0} = {1} and requests_per_connection = {requests}, but a connection that \
+         carries a limited number of requests carries one at a time; leave such cells out:\n\
+         exclude = [{{ {0} = \"{1}\", requests_per_connection = \"{requests}\" }}]",
+        depth.0, depth.1
+    )]
     OneAtATime {
         /// The cell's id.
         cell: String,
@@ -67,8 +80,13 @@ pub enum PlanError {
         requests: u64,
     },
     /// `--duration`, and nothing lasts for a given time.
+    #[error(
+        "--duration means nothing here: no workload of the experiment lasts for a given time, its programs \
+         and downloads run to their end"
+    )]
     NoWindow,
     /// `--cores` names what cannot be had here.
+    #[error("--cores: {message}; {help}")]
     NoSuchCores {
         /// Which, and why.
         message: String,
@@ -76,61 +94,31 @@ pub enum PlanError {
         help: String,
     },
     /// What the experiment's file says cannot be had here.
+    #[error("{0}")]
     InFile(Diagnoses),
 }
 
 /// Ids that a message lists at the most.
 const LISTED_MAX: usize = 40;
 
-impl fmt::Display for PlanError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PlanError::NothingSelected { only, cells } => {
-                let only = crate::diagnosis::quoted(only);
-                writeln!(f, "--only {only} selects none of the {}:", counted(cells.len(), "cell"))?;
-                for cell in cells.iter().take(LISTED_MAX) {
-                    writeln!(f, "  {cell}")?;
-                }
-                match cells.len().saturating_sub(LISTED_MAX) {
-                    0 => Ok(()),
-                    more => writeln!(f, "  and {more} more"),
-                }
-            }
-            PlanError::NothingRuns { not_run } => {
-                writeln!(f, "none of the subjects can run on this machine:")?;
-                for missing in not_run {
-                    write!(f, "  {}: {}", missing.what, missing.reason)?;
-                    match missing.remedy.as_str() {
-                        "" => writeln!(f)?,
-                        remedy => writeln!(f, "; to change it: {remedy}")?,
-                    }
-                }
-                Ok(())
-            }
-            PlanError::NoCells => f.write_str(
-                "the experiment has no cell: no subject answers the path or does the work of a workload, or all are excluded",
-            ),
-            PlanError::NoWindow => f.write_str(
-                "--duration means nothing here: no workload of the experiment lasts for a given time, its programs \
-                 and downloads run to their end",
-            ),
-            PlanError::NoSuchCores { message, help } => write!(f, "--cores: {message}; {help}"),
-            PlanError::InFile(wrong) => wrong.fmt(f),
-            PlanError::OneAtATime { cell, depth: (name, depth), requests } => write!(
-                f,
-                "the cell `{cell}` has both {name} = {depth} and requests_per_connection = {requests}, but a connection that \
-                 carries a limited number of requests carries one at a time; leave such cells out:\n\
-                 exclude = [{{ {name} = \"{depth}\", requests_per_connection = \"{requests}\" }}]",
-            ),
-            PlanError::TooManyCells => write!(
-                f,
-                "the experiment has more than {CELLS_MAX} cells; give fewer connections, settings or subjects",
-            ),
-        }
-    }
+fn nothing_selected(only: &[String], cells: &[String]) -> String {
+    let (only, count) = (quoted(only), counted(cells.len(), "cell"));
+    let listed = cells.iter().take(LISTED_MAX);
+    let listed: String = listed.map(|cell| format!("  {cell}\n")).collect();
+    let more = match cells.len().saturating_sub(LISTED_MAX) {
+        0 => String::new(),
+        more => format!("  and {more} more\n"),
+    };
+    format!("--only {only} selects none of the {count}:\n{listed}{more}")
 }
 
-impl std::error::Error for PlanError {}
+fn not_run_line(missing: &NotRun) -> String {
+    let remedy = match missing.remedy.as_str() {
+        "" => String::new(),
+        remedy => format!("; to change it: {remedy}"),
+    };
+    format!("  {}: {}{remedy}\n", missing.what, missing.reason)
+}
 
 /// Whether one of the patterns of `--only` selects a cell `id` of `subject`, as none does all.
 pub fn is_selected(only: &[String], subject: &str, id: &str) -> bool {

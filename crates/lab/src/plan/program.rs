@@ -4,23 +4,19 @@
 use prony_record::{Cell, Cores, NotRun, PlannedProgram};
 use toml::Spanned;
 
-use super::options::is_selected;
+use super::inputs::Inputs;
 use super::sizes::{once, quick_ones};
+use super::topology::names_in;
 use crate::experiment::spoken::{self, PROTOCOL, PROTOCOLS};
-use crate::experiment::types::is_listed;
-use crate::experiment::{ALL_CORES, Experiment, Setting, THREADS, Work, Workload};
+use crate::experiment::{ALL_CORES, Experiment, Quick, Setting, THREADS, Work, Workload};
 use crate::subject::{Role, Subject};
 
 /// The sizes of a work: quick ones if asked, each once.
-pub fn counts(work: &Work, experiment: &Experiment, quick: bool) -> Vec<u64> {
-    let kept = experiment.quick.count.as_ref().filter(|_| quick);
-    let max = experiment.quick.count_max.filter(|_| quick);
-    let asked = quick_ones(&work.counts, kept.map(Spanned::get_ref));
-    once(
-        asked
-            .into_iter()
-            .map(|count| count.min(max.unwrap_or(u64::MAX))),
-    )
+pub fn counts(work: &Work, quick: Option<&Quick>) -> Vec<u64> {
+    let few = quick.and_then(|quick| quick.count.as_ref());
+    let max = quick.and_then(|quick| quick.count_max);
+    let requested = quick_ones(&work.counts, few.map(Spanned::get_ref)).into_iter();
+    once(requested.map(|count| count.min(max.unwrap_or(u64::MAX))))
 }
 
 /// A work as it is planned, with the sizes that are left.
@@ -82,20 +78,14 @@ pub fn is_told(setting: &Setting, subject: &Subject, workload: &Workload) -> boo
     if setting.has_effect() || subject.variants.contains_key(name) {
         return true;
     }
+    let program = match workload.work {
+        Some(_) => subject.program.as_ref(),
+        None => subject.client.as_ref().map(|client| &client.program),
+    };
     name == THREADS
-        && match (workload, &subject.program, &subject.client) {
-            (Workload { work: Some(_), .. }, Some(program), _) => program.is_told_threads(),
-            (
-                Workload {
-                    client: Some(_), ..
-                },
-                _,
-                Some(client),
-            ) => client.is_told_threads(),
-            _ => {
-                let mut texts = subject.start.iter().chain(subject.env.values());
-                texts.any(|text| text.contains("{threads}"))
-            }
+        && match program.filter(|_| !workload.is_request()) {
+            Some(program) => names_in(program.texts(), THREADS),
+            None => names_in(subject.texts(), THREADS),
         }
 }
 
@@ -129,58 +119,54 @@ pub fn why_not_offered(setting: &Setting, subject: &Subject) -> String {
 
 /// What programs of the experiment do not do, by subject and workload, and builds that
 /// they do not offer.
-pub fn undone(experiment: &Experiment, subjects: &[Subject], only: &[String]) -> Vec<NotRun> {
-    let mut undone = Vec::new();
-    let mut note = |subject: &Subject, what: &str, reason: String| {
-        let what = format!("{} {what}", subject.id);
-        if is_selected(only, &subject.id, &what) {
-            undone.push(NotRun::new(&what, reason, ""));
-        }
-    };
-    for workload in &experiment.workloads {
-        let Some(work) = &workload.work else { continue };
-        for subject in subjects
-            .iter()
-            .filter(|s| is_listed(&workload.subjects, &s.id))
-        {
-            let why = subject.program.as_ref().and_then(|p| p.why_not(&work.work));
-            if let Some(reason) = why {
-                note(subject, workload.name.get_ref(), reason);
+pub fn undone(inputs: &Inputs<'_>) -> Vec<NotRun> {
+    let experiment = inputs.experiment;
+    let mut undone = undone_works(inputs, |workload| workload.work.is_some());
+    for setting in &experiment.settings {
+        for subject in inputs.listed(&setting.subjects) {
+            let is_absent = |value: &&String| !offers(setting, subject, value);
+            for value in setting.values.iter().filter(is_absent) {
+                let what = format!("{}={value}", setting.name.get_ref());
+                undone.extend(inputs.not_run(subject, &what, why_not_offered(setting, subject)));
             }
         }
     }
-    for setting in &experiment.settings {
-        for subject in subjects
-            .iter()
-            .filter(|s| is_listed(&setting.subjects, &s.id))
-        {
-            let name = setting.name.get_ref();
-            for value in setting
-                .values
-                .iter()
-                .filter(|v| !offers(setting, subject, v))
-            {
-                let reason = why_not_offered(setting, subject);
-                note(subject, &format!("{name}={value}"), reason);
+    undone.extend(undone_works(inputs, |workload| workload.client.is_some()));
+    undone
+}
+
+/// The workloads of this kind that subjects do not do.
+fn undone_works(inputs: &Inputs<'_>, is_meant: impl Fn(&&Workload) -> bool) -> Vec<NotRun> {
+    let mut undone = Vec::new();
+    for workload in inputs.experiment.workloads.iter().filter(is_meant) {
+        for subject in inputs.listed(&workload.subjects) {
+            if let Some(Err(reason)) = does(workload, subject) {
+                undone.extend(inputs.not_run(subject, workload.name.get_ref(), reason));
             }
         }
     }
     undone
 }
 
-/// Cells of programs whose works have a size of their own, and that ask for another one.
-pub fn other_sizes(experiment: &Experiment, subjects: &[Subject], cells: &[Cell]) -> Vec<NotRun> {
-    let gone = |cell: &Cell| {
-        let asked = cell.count?;
-        let workload = experiment
-            .workloads
-            .iter()
-            .find(|workload| *workload.name.get_ref() == cell.workload)?;
-        let subject = subjects.iter().find(|subject| subject.id == cell.subject)?;
-        let sizes = &subject.program.as_ref()?.sizes;
-        let size = *sizes.get(&workload.work.as_ref()?.work)?;
-        let reason = format!("its size of this work is {size}, and no other can be asked for");
-        (size != asked).then(|| NotRun::new(&cell.id, reason, ""))
+/// Whether `subject` does the work of a workload of programs or clients, and why not; `None`: it is none of either.
+pub fn does(workload: &Workload, subject: &Subject) -> Option<Result<(), String>> {
+    let why_not = match (&workload.work, &workload.client) {
+        (Some(work), _) => subject.program.as_ref()?.why_not(&work.work),
+        (None, Some(client)) => subject.client.as_ref()?.why_not(&client.work, 1),
+        (None, None) => return None,
     };
-    cells.iter().filter_map(gone).collect()
+    Some(why_not.map_or(Ok(()), Err))
+}
+
+/// Cells of programs whose works have a size of their own, and that ask for another one.
+pub fn other_sizes(inputs: &Inputs<'_>, cells: &[Cell]) -> Vec<NotRun> {
+    let why = |cell: &Cell| {
+        let count = cell.count?;
+        let work = inputs.experiment.workload_of(cell)?.work.as_ref()?;
+        let sizes = &inputs.subject_of(cell)?.program.as_ref()?.sizes;
+        let size = *sizes.get(&work.work)?;
+        let reason = format!("its size of this work is {size}, and no other can be asked for");
+        (size != count).then(|| NotRun::new(&cell.id, reason, ""))
+    };
+    cells.iter().filter_map(why).collect()
 }

@@ -4,7 +4,10 @@ use prony_record::{
     Cell, CellMetric, ConnectionCap, Cores, Measurand, Named, Plan, PlannedSetting, PublishedClaim,
 };
 
-use super::cells::{CellInputs, Frame, candidates, connections, planned_settings};
+use super::cells::{candidates, connections, planned_settings};
+use super::facts::Facts;
+use super::inputs::Inputs;
+use super::options::Options;
 use super::program;
 use crate::diagnosis::{Diagnoses, Diagnosis, quoted, suggest};
 use crate::experiment::{Connections, Experiment, Wanted, Workload};
@@ -51,7 +54,7 @@ fn measurand(
     let workload = experiment.workloads.iter().find(named);
     let asked = wanted.connections.as_ref().map(|asked| *asked.get_ref());
     let cut = |asked: Connections| {
-        let all = connections(workload?, experiment, cap, false);
+        let all = connections(workload?, cap, None);
         let found = all.into_iter().find(|(own, _)| *own == asked);
         // Of two numbers that the cap makes one, one stands there; one that the workload has not is no cell's.
         let otherwise = match asked {
@@ -91,8 +94,11 @@ pub fn check_published(experiment: &Experiment, all: &[Subject]) -> Result<(), D
     if experiment.published.is_empty() {
         return Ok(());
     }
-    let parts = experiment.split(all);
-    let frame = Frame {
+    let inputs = Inputs {
+        experiment,
+        parts: experiment.split(all),
+        facts: &Facts::default(),
+        options: &Options::default(),
         connection_cap: ConnectionCap {
             connections_max: u32::MAX,
             ..ConnectionCap::default()
@@ -103,18 +109,17 @@ pub fn check_published(experiment: &Experiment, all: &[Subject]) -> Result<(), D
             lab: Vec::new(),
         },
     };
-    let inputs = CellInputs {
-        experiment,
-        parts: &parts,
-        frame: &frame,
-        quick: false,
-    };
     // What is wrong with the cells themselves, the plan says.
     let Ok(cells) = candidates(&inputs) else {
         return Ok(());
     };
     let settings = planned_settings(experiment, &cells);
-    let ids: Vec<&str> = parts.subjects.iter().map(|s| s.id.as_str()).collect();
+    let ids: Vec<&str> = inputs
+        .parts
+        .subjects
+        .iter()
+        .map(|s| s.id.as_str())
+        .collect();
     let mut wrong = Vec::new();
     let claims = experiment.published.iter();
     let wanted = claims.flat_map(|claim| claim.original.iter().chain(&claim.ours));
@@ -130,7 +135,7 @@ pub fn check_published(experiment: &Experiment, all: &[Subject]) -> Result<(), D
             over: None,
             ..wanted.clone()
         };
-        let named = measurand(experiment, &alone, &frame.connection_cap, &frame.cores);
+        let named = measurand(experiment, &alone, &inputs.connection_cap, &inputs.cores);
         wrong.extend(not_one(&named, &cells, &settings, wanted));
     }
     match wrong.is_empty() {

@@ -7,20 +7,19 @@ use std::collections::BTreeMap;
 use prony_base::{Nanos, Untrusted, counted};
 use prony_record::{
     Cell, ConnectionCap, Cores, FindMax, METHOD, NotRun, Plan, PlannedCounter, PlannedSubject,
-    PlannedWorkload, SCHEMA,
+    PlannedWorkload, SCHEMA, Work,
 };
 
-use super::cells::{
-    CellInputs, Frame, applies, candidates, connections, planned_arrival, planned_settings,
-};
+use super::cells::{applies, candidates, connections, planned_arrival, planned_settings};
 use super::cores;
 use super::facts::Facts;
+use super::inputs::Inputs;
 use super::options::{Options, PlanError, is_selected};
 use super::sizes::once;
 use super::{client, copies, program, published, rows, settle, threads, topology, values, visits};
 use crate::cap;
 use crate::experiment::words::SYSTEMS;
-use crate::experiment::{Connections, Counter, Experiment, Parts, Search, Workload};
+use crate::experiment::{Counter, Experiment, Search, Workload};
 use crate::profile;
 use crate::subject::{Repository, Subject};
 
@@ -36,14 +35,10 @@ pub fn plan(
         return Err(PlanError::NoWindow);
     }
     cores::check(experiment, facts, options)?;
-    let parts = experiment.split(all);
-    let frame = frame(experiment, facts, options);
-    let (cells, not_run) = choose(experiment, &parts, facts, &frame, options)?;
+    let inputs = inputs(experiment, all, facts, options);
+    let (cells, not_run) = choose(&inputs)?;
     let run = run_of(experiment, options);
-    let Frame {
-        connection_cap,
-        cores,
-    } = frame;
+    let parts = &inputs.parts;
     let mut plan = Plan {
         schema: SCHEMA,
         method: METHOD,
@@ -64,22 +59,19 @@ pub fn plan(
             .reference
             .as_ref()
             .map(|name| name.get_ref().clone()),
-        subjects: planned_subjects(experiment, parts.subjects, &cells, &cores),
-        workloads: planned_workloads(experiment, &cells, parts.peers, &cores, options),
+        subjects: planned_subjects(&inputs, &cells),
+        workloads: planned_workloads(&inputs, &cells),
         settings: planned_settings(experiment, &cells),
-        peers: client::peers(experiment, parts.peers, &cells)
-            .into_iter()
-            .map(|peer| planned_subject(experiment, peer, &cores))
-            .collect(),
-        backings: planned_services(experiment, parts.backings, &cells, &cores),
-        fronts: planned_services(experiment, parts.fronts, &cells, &cores),
-        networks: client::networks(experiment, &cells),
-        notes: notes_on_cap(experiment, &connection_cap, options.quick),
-        published: published::published(experiment, &connection_cap, &cores),
+        peers: planned(&inputs, client::peers(&inputs, &cells).into_iter()),
+        backings: planned(&inputs, topology::used(parts.backings, &cells)),
+        fronts: planned(&inputs, topology::used(parts.fronts, &cells)),
+        networks: client::networks(&inputs, &cells),
+        notes: notes_on_cap(&inputs),
+        published: published::published(experiment, &inputs.connection_cap, &inputs.cores),
         order: Vec::new(),
         joined: BTreeMap::new(),
-        cores,
-        connection_cap,
+        cores: inputs.cores.clone(),
+        connection_cap: inputs.connection_cap.clone(),
         cells,
         not_run,
     };
@@ -105,102 +97,95 @@ pub fn processes(plan: &Plan) -> impl Iterator<Item = &PlannedSubject> {
 /// Whether what the plan does with a subject names the program `prony-systems`, in a command, its environment, or what a setting adds.
 pub fn needs_systems(plan: &Plan, subject: &PlannedSubject) -> bool {
     let is_it = |text: &String| text.contains(SYSTEMS);
-    let is_client = |cell: &Cell| plan.workload_of(cell).is_some_and(|of| of.client.is_some());
-    let serves = || subject.start.iter().chain(subject.env.values()).any(is_it);
-    let mut own = plan.cells.iter().filter(|cell| cell.subject == subject.id);
+    let mut cells = plan.cells.iter().filter(|cell| cell.subject == subject.id);
     let is_measured = plan.subjects.iter().any(|own| own.id == subject.id);
     let mut settings = plan.settings.iter();
     let is_set = settings.any(|of| of.args.iter().chain(of.env.values()).any(is_it));
-    let runs = |cell: &Cell| match cell.count {
-        Some(_) => (subject.program.iter())
-            .chain(subject.program_env.values())
-            .any(is_it),
-        None if is_client(cell) => (subject.client.iter())
-            .chain(subject.client_env.values())
-            .chain(&subject.client_translate)
-            .any(is_it),
-        None => serves(),
+    let runs = |cell: &Cell| {
+        let work = plan.workload_of(cell).map_or(Work::Server, |of| of.work());
+        let translates = matches!(work, Work::Client(_));
+        subject.mentions(work, SYSTEMS) || translates && subject.client_translate.iter().any(is_it)
     };
-    is_measured && is_set || !is_measured && serves() || own.any(runs)
+    is_measured && is_set
+        || !is_measured && subject.mentions(Work::Server, SYSTEMS)
+        || cells.any(runs)
 }
 
 /// The cells that are run, and what is not.
-fn choose(
-    experiment: &Experiment,
-    parts: &Parts<'_, Subject>,
-    facts: &Facts,
-    frame: &Frame,
-    options: &Options,
-) -> Result<(Vec<Cell>, Vec<NotRun>), PlanError> {
-    let (subjects, peers) = (parts.subjects, parts.peers);
-    let inputs = CellInputs {
-        experiment,
-        parts,
-        frame,
-        quick: options.quick,
-    };
-    let possible = candidates(&inputs)?;
+fn choose(inputs: &Inputs<'_>) -> Result<(Vec<Cell>, Vec<NotRun>), PlanError> {
+    let possible = candidates(inputs)?;
     if possible.is_empty() {
         return Err(PlanError::NoCells);
     }
-    let selected = select_only(&possible, &options.only)?;
-    let mut not_run = missing(subjects, &selected, facts);
-    let mut found = client::missing_peers(experiment, peers, &selected, facts);
-    found.extend(values::missing(experiment, subjects, &selected, facts));
-    found.extend(program::other_sizes(experiment, subjects, &selected));
-    found.extend(client::impossible(experiment, subjects, &selected, facts));
-    let lacking = topology::missing(parts, &selected, facts);
+    let selected = select_only(&possible, &inputs.options.only)?;
+    let mut not_run = missing(inputs, &selected);
+    let mut found = client::missing_peers(inputs, &selected);
+    found.extend(values::missing(inputs, &selected));
+    found.extend(program::other_sizes(inputs, &selected));
+    found.extend(client::impossible(inputs, &selected));
+    let lacking = topology::missing(&inputs.parts, &selected, inputs.facts);
     let impossible = topology::impossible(&selected, &lacking);
     found.extend(lacking.into_iter().chain(impossible));
-    for gone in found {
-        if not_run.iter().all(|other| other.what != gone.what) {
-            not_run.push(gone);
+    for skipped in found {
+        if not_run.iter().all(|other| other.what != skipped.what) {
+            not_run.push(skipped);
         }
     }
-    let gone = |cell: &Cell| {
-        let mut gone = not_run.iter();
-        gone.any(|gone| gone.what == cell.subject || gone.what == cell.id)
-            || client::lacks_peer(experiment, peers, cell, &not_run)
+    let is_skipped = |cell: &Cell| {
+        let mut all = not_run.iter();
+        all.any(|skipped| skipped.what == cell.subject || skipped.what == cell.id)
+            || client::lacks_peer(inputs, cell, &not_run)
             || topology::lacks(cell, &not_run)
             || values::is_among(cell, &not_run)
     };
-    let cells: Vec<Cell> = selected.into_iter().filter(|cell| !gone(cell)).collect();
+    let cells: Vec<Cell> = selected
+        .into_iter()
+        .filter(|cell| !is_skipped(cell))
+        .collect();
     if cells.is_empty() {
         return Err(PlanError::NothingRuns { not_run });
     }
-    not_run.extend(program::undone(experiment, subjects, &options.only));
-    not_run.extend(client::undone(experiment, subjects, &options.only));
-    let unreached = not_applicable(experiment, subjects, &possible, &options.only);
+    not_run.extend(program::undone(inputs));
     // One whose every work is named already is not named again as a whole.
-    let is_named = |gone: &NotRun| {
-        let start = format!("{} ", gone.what);
+    let is_named = |skipped: &NotRun| {
+        let start = format!("{} ", skipped.what);
         not_run.iter().any(|other| other.what.starts_with(&start))
     };
-    let unnamed: Vec<NotRun> = unreached
-        .into_iter()
-        .filter(|gone| !is_named(gone))
-        .collect();
-    not_run.extend(unnamed);
+    let mut unreached = not_applicable(inputs, &possible);
+    unreached.retain(|skipped| !is_named(skipped));
+    not_run.extend(unreached);
     Ok((cells, not_run))
 }
 
-/// An experiment of programs has no generator, and nothing of the network limits it.
-fn frame(experiment: &Experiment, facts: &Facts, options: &Options) -> Frame {
+/// What the plan is made from. An experiment of programs has no generator, and nothing of the network limits it.
+fn inputs<'a>(
+    experiment: &'a Experiment,
+    all: &'a [Subject],
+    facts: &'a Facts,
+    options: &'a Options,
+) -> Inputs<'a> {
     let given = cores::given(experiment, options);
-    if program::is_all_programs(experiment) {
-        return Frame {
-            connection_cap: ConnectionCap::default(),
-            cores: program::cores(&facts.cores, given),
-        };
-    }
-    let asked = experiment.workloads.iter().map(|w| w.connections_max);
-    Frame {
-        connection_cap: cap::cap(
-            &facts.limits,
-            asked.max().unwrap_or(1),
-            topology::has_front(experiment),
+    let (connection_cap, cores) = match program::is_all_programs(experiment) {
+        true => (
+            ConnectionCap::default(),
+            program::cores(&facts.cores, given),
         ),
-        cores: cores::split(&facts.cores, experiment.run.threads, given),
+        false => {
+            let most = experiment.workloads.iter().map(|w| w.connections_max).max();
+            let has_front = topology::has_front(experiment);
+            (
+                cap::cap(&facts.limits, most.unwrap_or(1), has_front),
+                cores::split(&facts.cores, experiment.run.threads, given),
+            )
+        }
+    };
+    Inputs {
+        experiment,
+        parts: experiment.split(all),
+        facts,
+        options,
+        connection_cap,
+        cores,
     }
 }
 
@@ -217,28 +202,21 @@ fn select_only(all: &[Cell], only: &[String]) -> Result<Vec<Cell>, PlanError> {
 }
 
 /// Selected subjects that need what is not there.
-fn missing(subjects: &[Subject], selected: &[Cell], facts: &Facts) -> Vec<NotRun> {
-    let wanted: Vec<&str> = subjects_of(selected).collect();
-    let selected = subjects.iter().filter(|s| wanted.contains(&s.id.as_str()));
-    let gone = selected.filter_map(|subject| {
-        let (reason, remedy) = facts.lacks(subject)?;
+fn missing(inputs: &Inputs<'_>, selected: &[Cell]) -> Vec<NotRun> {
+    let skipped = used_subjects(inputs, selected).filter_map(|subject| {
+        let (reason, remedy) = inputs.facts.lacks(subject)?;
         Some(NotRun::new(&subject.id, reason, remedy))
     });
-    gone.collect()
+    skipped.collect()
 }
 
 /// Subjects that no workload reaches, unless `--only` asks for others.
-fn not_applicable(
-    experiment: &Experiment,
-    subjects: &[Subject],
-    all: &[Cell],
-    only: &[String],
-) -> Vec<NotRun> {
-    let asked = |s: &Subject| is_selected(only, &s.id, &s.id);
-    let reached: Vec<&str> = subjects_of(all).collect();
-    let unreached = subjects
-        .iter()
-        .filter(|s| !reached.contains(&s.id.as_str()) && asked(s));
+fn not_applicable(inputs: &Inputs<'_>, all: &[Cell]) -> Vec<NotRun> {
+    let experiment = inputs.experiment;
+    let is_meant = |s: &Subject| is_selected(&inputs.options.only, &s.id, &s.id);
+    let is_reached = |s: &Subject| all.iter().any(|cell| cell.subject == s.id);
+    let subjects = inputs.parts.subjects.iter();
+    let unreached = subjects.filter(|s| !is_reached(s) && is_meant(s));
     let reason = |subject: &Subject| {
         if experiment.workloads.iter().any(|w| applies(w, subject)) {
             return "the experiment leaves out all of its cells".to_owned();
@@ -268,54 +246,42 @@ fn not_applicable(
 }
 
 /// What the cap changed, said once a workload.
-fn notes_on_cap(experiment: &Experiment, cap: &ConnectionCap, quick: bool) -> Vec<String> {
-    let mut notes = Vec::new();
-    let most = experiment.quick.connections_max.filter(|_| quick);
+fn notes_on_cap(inputs: &Inputs<'_>) -> Vec<String> {
+    let (cap, quick) = (&inputs.connection_cap, inputs.quick());
+    let most = quick.and_then(|quick| quick.connections_max);
     let most = most.unwrap_or(u32::MAX);
-    for workload in experiment.workloads.iter().filter(|w| w.work.is_none()) {
-        let kept = connections(workload, experiment, cap, quick);
-        let asked = |count: Connections| match count {
-            Connections::Exactly(number) => number,
-            Connections::Max => workload.connections_max,
-        };
-        for (count, number) in kept
-            .iter()
-            .filter(|&&(count, number)| asked(count).min(most) > number)
-        {
-            notes.push(format!(
-                "{}: {} cut to {number} ({})",
-                workload.name.get_ref(),
-                counted(asked(*count), "connection"),
-                cap.limited_by
-            ));
+    let mut notes = Vec::new();
+    let workloads = inputs.experiment.workloads.iter();
+    for workload in workloads.filter(|w| w.work.is_none()) {
+        for (count, number) in connections(workload, cap, quick) {
+            let requested = workload.number_of(count);
+            if requested.min(most) > number {
+                let name = workload.name.get_ref();
+                let requested = counted(requested, "connection");
+                let limit = &cap.limited_by;
+                notes.push(format!("{name}: {requested} cut to {number} ({limit})"));
+            }
         }
     }
     notes
 }
 
-fn planned_subjects(
-    experiment: &Experiment,
-    subjects: &[Subject],
-    cells: &[Cell],
-    cores: &Cores,
-) -> Vec<PlannedSubject> {
-    let used: Vec<&str> = subjects_of(cells).collect();
-    subjects
-        .iter()
-        .filter(|s| used.contains(&s.id.as_str()))
-        .map(|subject| planned_subject(experiment, subject, cores))
-        .collect()
+fn planned_subjects(inputs: &Inputs<'_>, cells: &[Cell]) -> Vec<PlannedSubject> {
+    planned(inputs, used_subjects(inputs, cells))
 }
 
-fn planned_services(
-    experiment: &Experiment,
-    services: &[Subject],
-    cells: &[Cell],
-    cores: &Cores,
+/// The subjects that cells have, in the order of the experiment.
+fn used_subjects<'a>(inputs: &Inputs<'a>, cells: &[Cell]) -> impl Iterator<Item = &'a Subject> {
+    let is_used = move |subject: &&Subject| cells.iter().any(|cell| cell.subject == subject.id);
+    inputs.parts.subjects.iter().filter(is_used)
+}
+
+fn planned<'a>(
+    inputs: &Inputs<'_>,
+    subjects: impl Iterator<Item = &'a Subject>,
 ) -> Vec<PlannedSubject> {
-    topology::used(services, cells)
-        .map(|service| planned_subject(experiment, service, cores))
-        .collect()
+    let planned = |subject| planned_subject(inputs.experiment, subject, &inputs.cores);
+    subjects.map(planned).collect()
 }
 
 fn planned_subject(experiment: &Experiment, subject: &Subject, cores: &Cores) -> PlannedSubject {
@@ -348,8 +314,8 @@ fn planned_subject(experiment: &Experiment, subject: &Subject, cores: &Cores) ->
             .cloned()
             .chain(subject.repositories.iter().map(named))
             .collect(),
-        client: client.cmd,
-        client_env: client.env,
+        client: client.program.cmd,
+        client_env: client.program.env,
         client_translate: client.translate,
         counts: subject.counts.clone(),
         ..PlannedSubject::default()
@@ -366,14 +332,9 @@ fn named(repository: &Repository) -> prony_record::Repository {
     }
 }
 
-fn planned_workloads(
-    experiment: &Experiment,
-    cells: &[Cell],
-    peers: &[Subject],
-    cores: &Cores,
-    options: &Options,
-) -> Vec<PlannedWorkload> {
-    let payload_max = experiment.quick.payload_max.filter(|_| options.quick);
+fn planned_workloads(inputs: &Inputs<'_>, cells: &[Cell]) -> Vec<PlannedWorkload> {
+    let (experiment, options) = (inputs.experiment, inputs.options);
+    let payload_max = inputs.quick().and_then(|quick| quick.payload_max);
     let duration = run_of(experiment, options).duration;
     let mut planned = Vec::with_capacity(experiment.workloads.len());
     for workload in &experiment.workloads {
@@ -404,12 +365,12 @@ fn planned_workloads(
             client: workload
                 .client
                 .as_ref()
-                .map(|asked| client::planned(asked, peers, payload_max)),
-            rows: rows::planned(workload, &experiment.settings, cores),
+                .map(|client| client::planned(client, inputs.parts.peers, payload_max)),
+            rows: rows::planned(workload, &experiment.settings, &inputs.cores),
             counter: workload.counter.as_ref().map(planned_counter),
             find_max: workload
                 .find_max
-                .map(|asked| planned_search(asked, duration, options)),
+                .map(|search| planned_search(search, duration, options)),
             rest_ns: workload.rest.map_or(0, |rest| rest.0),
         });
     }
@@ -472,21 +433,16 @@ fn run_of(experiment: &Experiment, options: &Options) -> Times {
     times
 }
 
-/// The different subjects of `cells`, in order.
-fn subjects_of(cells: &[Cell]) -> impl Iterator<Item = &str> {
-    once(cells.iter().map(|cell| cell.subject.as_str())).into_iter()
-}
-
 /// What is looked for. A quick run's steps are no longer than its windows (`duration`); else they are as the workload says,
 /// whatever `--duration`, or a pilot, says of windows.
-fn planned_search(asked: Search, duration: Nanos, options: &Options) -> FindMax {
+fn planned_search(search: Search, duration: Nanos, options: &Options) -> FindMax {
     let step = match options.quick {
-        true => asked.step.min(duration),
-        false => asked.step,
+        true => search.step.min(duration),
+        false => search.step,
     };
     FindMax {
-        objective: asked.objective.to_string(),
-        below_ns: asked.objective.below().0,
+        objective: search.objective.to_string(),
+        below_ns: search.objective.below().0,
         step_ns: step.0,
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use prony_base::counted;
-use prony_record::{Cell, Cores, Plan, PlannedSubject, Work};
+use prony_record::{Cell, Cores, Plan, Work};
 
 use super::program;
 use crate::experiment::{Experiment, THREADS};
@@ -76,17 +76,12 @@ fn told<'a>(plan: &'a Plan, cell: &'a Cell) -> Option<(&'a str, u32, usize)> {
             processors.extend(&plan.cores.generator);
             subject.program_threads
         }
-        Work::Server if is_told(subject) => subject.threads,
+        Work::Server if subject.mentions(Work::Server, "{threads}") => subject.threads,
         Work::Server => return None,
     };
     processors.sort_unstable();
     processors.dedup();
     Some((&subject.id, set.unwrap_or(own), processors.len()))
-}
-
-fn is_told(subject: &PlannedSubject) -> bool {
-    let mut texts = subject.start.iter().chain(subject.env.values());
-    texts.any(|text| text.contains("{threads}"))
 }
 
 /// Threads of the generator that a setting asks for.

@@ -12,9 +12,7 @@ use super::facts::Facts;
 use super::program;
 use crate::experiment::spoken::{self, PROTOCOL};
 use crate::experiment::types::{Written, is_listed};
-use crate::experiment::{
-    Experiment, GENERATORS, INSTANCES, Parts, Setting, SettingTopology, THREADS, Workload,
-};
+use crate::experiment::{Experiment, GENERATORS, INSTANCES, Parts, Setting, THREADS, Workload};
 use crate::subject::Subject;
 
 /// Cells that a message names at the most.
@@ -33,13 +31,12 @@ pub fn topology(
     services: &Parts<'_, Subject>,
 ) -> Around {
     let needs = |backing: &&Subject| {
-        let own = subject.start.iter().chain(subject.env.values());
         let of_setting = |(setting, value): &Written<'_>| {
             let named = setting.topology.backings.get(*value).into_iter().flatten();
             named.into_iter().any(|name| *name.get_ref() == backing.id)
                 || names_in(setting.texts_of(value), &backing.id)
         };
-        names_in(own, &backing.id) || written.iter().any(of_setting)
+        names_in(subject.texts(), &backing.id) || written.iter().any(of_setting)
     };
     let backings = services.backings.iter().filter(needs);
     let of = |name: &str| {
@@ -47,23 +44,25 @@ pub fn topology(
         let found = own.find(|(setting, _)| setting.name.get_ref() == name);
         found.and_then(|(_, value)| value.parse().ok())
     };
-    let own = || {
-        written
-            .iter()
-            .map(|(setting, value)| (&setting.topology, *value))
-    };
-    let front = |(topology, value): (&SettingTopology, &str)| topology.fronts.get(value).cloned();
-    let output = |(topology, value): (&SettingTopology, &str)| topology.outputs.get(value).copied();
-    let network =
-        |(topology, value): (&SettingTopology, &str)| topology.networks.get(value).cloned();
-    let network = own().find_map(network).map(toml::Spanned::into_inner);
+    let topologies = written
+        .iter()
+        .map(|(setting, value)| (&setting.topology, *value));
+    let mut fronts = topologies
+        .clone()
+        .filter_map(|(all, value)| all.fronts.get(value));
+    let mut outputs = topologies
+        .clone()
+        .filter_map(|(all, value)| all.outputs.get(value));
+    let mut networks = topologies.filter_map(|(all, value)| all.networks.get(value));
     Around {
-        network: network.unwrap_or_default(),
+        network: networks
+            .next()
+            .map_or_else(String::new, |name| name.get_ref().clone()),
         backings: backings.map(|backing| backing.id.clone()).collect(),
-        front: own().find_map(front).map(toml::Spanned::into_inner),
+        front: fronts.next().map(|name| name.get_ref().clone()),
         instances: of(INSTANCES).unwrap_or(1),
         generators: of(GENERATORS).unwrap_or(0),
-        output: own().find_map(output).unwrap_or_default(),
+        output: outputs.next().copied().unwrap_or_default(),
     }
 }
 

@@ -5,9 +5,9 @@ use std::iter;
 use prony_record::{Cell, NotRun};
 
 use super::facts::Facts;
-use crate::experiment::{Experiment, Setting};
+use super::inputs::Inputs;
+use crate::experiment::Setting;
 use crate::preload;
-use crate::subject::Subject;
 
 /// A value of a setting, as what is not run is called.
 fn label(name: &str, value: &str) -> String {
@@ -15,12 +15,8 @@ fn label(name: &str, value: &str) -> String {
 }
 
 /// The values that `cells` have and this machine has not.
-pub fn missing(
-    experiment: &Experiment,
-    subjects: &[Subject],
-    cells: &[Cell],
-    facts: &Facts,
-) -> Vec<NotRun> {
+pub fn missing(inputs: &Inputs<'_>, cells: &[Cell]) -> Vec<NotRun> {
+    let experiment = inputs.experiment;
     let mut gone: Vec<NotRun> = Vec::new();
     let environments = experiment.settings.iter();
     let mut environments =
@@ -39,8 +35,8 @@ pub fn missing(
             let has_value = |cell: &&Cell| cell.settings.get(name) == Some(value);
             let mut with_value = cells.iter().filter(has_value);
             let is_here =
-                !has_own_folders && with_value.all(|cell| has_usual_folders(cell, subjects, facts));
-            if let Some((reason, remedy)) = lacks(setting, value, is_here, facts) {
+                !has_own_folders && with_value.all(|cell| has_usual_folders(inputs, cell));
+            if let Some((reason, remedy)) = lacks(setting, value, is_here, inputs.facts) {
                 gone.push(NotRun::new(&what, reason, remedy));
             }
         }
@@ -59,10 +55,9 @@ pub fn is_among(cell: &Cell, not_run: &[NotRun]) -> bool {
 
 /// Whether the loader of a cell's subject looks where it always does: not in a root file system, nor in folders that the
 /// subject's environment names.
-fn has_usual_folders(cell: &Cell, subjects: &[Subject], facts: &Facts) -> bool {
-    let mut own = subjects.iter().filter(|subject| subject.id == cell.subject);
-    own.all(|subject| {
-        let lacks = facts.why_missing(&subject.needs).is_some();
+fn has_usual_folders(inputs: &Inputs<'_>, cell: &Cell) -> bool {
+    inputs.subject_of(cell).is_none_or(|subject| {
+        let lacks = inputs.facts.why_missing(&subject.needs).is_some();
         subject.root_if(lacks).is_none() && !subject.environments().any(preload::names_folders)
     })
 }

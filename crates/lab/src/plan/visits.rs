@@ -179,43 +179,25 @@ pub fn lines(plan: &Plan) -> Vec<String> {
 fn why_fresh(plan: &Plan, cell: &Cell) -> Option<&'static str> {
     let workload = plan.workload_of(cell)?;
     let subject = plan.subject_of(cell)?;
-    let reasons = [
-        (
-            matches!(workload.work(), Work::Program(_)),
-            "it is a program that runs to its end",
-        ),
-        (
-            matches!(workload.work(), Work::Client(_)),
-            "it is a client, whose peer cannot wait",
-        ),
-        (
-            workload.arrival != Arrival::Closed,
-            "its load is no closed loop without think time, and continues while servers are paused",
-        ),
-        (
-            (workload.source.as_ref()).is_some_and(|source| source.scenario.is_some()),
-            "its users would be in the middle of their steps when servers are paused",
-        ),
-        (workload.counter.is_some(), "a number that it keeps is read"),
-        (
-            workload.find_max.is_some(),
-            "its workload looks for a highest rate, step by step",
-        ),
-        (
-            !cell.around.is_alone(),
-            "it has services or several instances, which would wait for what is stopped",
-        ),
-        (
-            matches!(subject.source, Source::Url { .. }),
-            "it was not started by Prony, which pauses only its own processes",
-        ),
-        (
-            !sysctl::wanted(cell, &plan.settings).is_empty(),
-            "its kernel settings would be those of its neighbours",
-        ),
-    ];
-    reasons
-        .iter()
-        .find(|(holds, _)| *holds)
-        .map(|(_, why)| *why)
+    let has_users = workload.source.iter().any(|of| of.scenario.is_some());
+    Some(match workload.work() {
+        Work::Program(_) => "it is a program that runs to its end",
+        Work::Client(_) => "it is a client, whose peer cannot wait",
+        _ if workload.arrival != Arrival::Closed => {
+            "its load is no closed loop without think time, and continues while servers are paused"
+        }
+        _ if has_users => "its users would be in the middle of their steps when servers are paused",
+        _ if workload.counter.is_some() => "a number that it keeps is read",
+        _ if workload.find_max.is_some() => "its workload looks for a highest rate, step by step",
+        _ if !cell.around.is_alone() => {
+            "it has services or several instances, which would wait for what is stopped"
+        }
+        _ if matches!(subject.source, Source::Url { .. }) => {
+            "it was not started by Prony, which pauses only its own processes"
+        }
+        _ if !sysctl::wanted(cell, &plan.settings).is_empty() => {
+            "its kernel settings would be those of its neighbours"
+        }
+        _ => return None,
+    })
 }

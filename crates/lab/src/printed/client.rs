@@ -6,8 +6,7 @@
 
 use prony_record::{ClientFigures, DOWNLOADS, LatencyNs, ProgramLine};
 
-use super::{checked_shape, of_json};
-use crate::experiment::words::short;
+use super::{NO_MEASUREMENT, checked_lines, checked_shape, of_json};
 
 /// What a client was asked to do.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -32,17 +31,12 @@ const CLOCK_SLACK_NS: u64 = 10_000_000;
 
 /// The line in what a client printed: just one. The error says what is wrong with it.
 pub fn read_client(text: &str, asked: &AskedClient<'_>) -> Result<ProgramLine, String> {
-    let mut found: Option<ProgramLine> = None;
-    for (number, line) in (1..).zip(text.lines()) {
-        let Some(read) = of_json(line) else { continue };
-        let line = read
-            .and_then(|read| checked(read, asked))
-            .map_err(|why| format!("line {number} of its output, `{}`: {why}", short(line)))?;
-        if found.replace(line).is_some() {
-            return Err("it printed two measurements, and a client has one".to_owned());
-        }
+    let mut lines = checked_lines(text, of_json, |line| checked(line, asked))?.into_iter();
+    match (lines.next(), lines.next()) {
+        (Some(line), None) => Ok(line),
+        (Some(_), Some(_)) => Err("it printed two measurements, and a client has one".to_owned()),
+        (None, _) => Err(NO_MEASUREMENT.to_owned()),
     }
-    found.ok_or_else(|| "it printed no measurement: a line of JSON with `measure`".to_owned())
 }
 
 fn checked(line: ProgramLine, asked: &AskedClient<'_>) -> Result<ProgramLine, String> {

@@ -20,7 +20,7 @@ const RINGS_MAX: usize = 768;
 pub const TOO_BRIEF: &str = "it had ended before it could be looked into";
 
 /// What one profile trial looks at.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pass {
     /// Samples a second.
     pub rate_per_s: u32,
@@ -37,6 +37,7 @@ pub struct Pass {
 /// Takes the samples and counts of one profile trial: [`open`](Profiler::open) shortly before the window,
 /// [`begin`](Profiler::begin) at its start, [`drain`](Profiler::drain) several times a second, [`end`](Profiler::end) at its
 /// end, [`report`](Profiler::report) when the subject need not live any more.
+#[derive(Default)]
 pub struct Profiler {
     pass: Pass,
     rings: Vec<Ring>,
@@ -57,13 +58,7 @@ impl Profiler {
         Profiler {
             refused: pass.refused.clone(),
             pass,
-            rings: Vec::new(),
-            calls: BTreeMap::new(),
-            counted: BTreeMap::new(),
-            stacks: BTreeMap::new(),
-            symbols: Symbols::default(),
-            lost: 0,
-            by_name: BTreeMap::new(),
+            ..Profiler::default()
         }
     }
 

@@ -71,7 +71,7 @@ pub fn run(
     plan: &Plan,
     environment: Environment,
     options: &Options,
-    progress: &mut dyn Progress,
+    progress: &mut Progress<'_>,
 ) -> Result<RunOutcome, RunError> {
     let tasks = tasks(plan, options.wrk.as_ref(), options.profile.as_ref())?;
     let journal = if options.resume {
@@ -164,7 +164,7 @@ struct Runner<'a> {
     dir: PathBuf,
     work: WorkFolder,
     journal: Journal,
-    progress: &'a mut dyn Progress,
+    progress: &'a mut Progress<'a>,
     pace: Pace,
     /// By cell: trials that failed before anything was measured.
     early_failures: BTreeMap<String, u32>,
@@ -189,10 +189,11 @@ impl Runner<'_> {
         let open = self.open_tasks(tasks);
         self.outcome.kept = self.total - u32::try_from(open.len()).unwrap_or(self.total);
         self.done = self.outcome.kept;
-        self.progress.event(Event::Begun {
+        let left = self.left(&open);
+        (self.progress)(Event::Begun {
             kept: self.done,
             total: self.total,
-            left: self.left(&open),
+            left,
         });
         self.units(open)?;
         if self.options.again && !self.options.check_only && !self.outcome.interrupted {
@@ -246,7 +247,7 @@ impl Runner<'_> {
         }
         self.done += 1;
         self.outcome.left_out += 1;
-        self.progress.event(Event::LeftOut {
+        (self.progress)(Event::LeftOut {
             cell: task.cell,
             block: task.block,
             done: self.done,
@@ -314,7 +315,7 @@ impl Runner<'_> {
         if failed_early(self.plan, trial) {
             *self.early_failures.entry(trial.cell.clone()).or_default() += 1;
         }
-        self.progress.event(Event::Ended {
+        (self.progress)(Event::Ended {
             trial,
             done: self.done,
             total: self.total,
@@ -344,7 +345,7 @@ impl Runner<'_> {
 
     /// Starts the supervisor of a trial.
     fn start(&mut self, task: &Task<'_>, order: TrialOrder) -> Result<Watch, RunError> {
-        self.progress.event(Event::Started {
+        (self.progress)(Event::Started {
             cell: task.cell,
             block: task.block,
             generator: task.generator_name(),
@@ -438,7 +439,7 @@ impl Watch {
     fn result(
         &mut self,
         stop: Nanos,
-        progress: &mut dyn Progress,
+        progress: &mut Progress<'_>,
     ) -> Result<(Trial, Option<Histogram>), String> {
         match self.receive(stop, progress)? {
             Reported::Ended(result) => Ok(*result),
@@ -449,7 +450,7 @@ impl Watch {
     }
 
     /// Waits for the next report that is not a phase. Errors: why there is none.
-    fn receive(&mut self, stop: Nanos, progress: &mut dyn Progress) -> Result<Reported, String> {
+    fn receive(&mut self, stop: Nanos, progress: &mut Progress<'_>) -> Result<Reported, String> {
         loop {
             match self
                 .supervisor
@@ -458,7 +459,7 @@ impl Watch {
             {
                 Some(Report::Phase { phase }) => {
                     self.phase = phase;
-                    progress.event(Event::Phase(phase));
+                    progress(Event::Phase(phase));
                 }
                 Some(Report::Trial { trial, histogram }) => {
                     return Ok(Reported::Ended(Box::new((trial, histogram))));

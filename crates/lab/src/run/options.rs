@@ -171,14 +171,5 @@ pub enum Event<'a> {
     },
 }
 
-/// Receives the events of a run. Any `FnMut(Event<'_>)` does.
-pub trait Progress {
-    /// Receives one event.
-    fn event(&mut self, event: Event<'_>);
-}
-
-impl<F: FnMut(Event<'_>)> Progress for F {
-    fn event(&mut self, event: Event<'_>) {
-        self(event);
-    }
-}
+/// Receives the events of a run.
+pub type Progress<'p> = dyn FnMut(Event<'_>) + 'p;

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use super::options::{RunError, Wrk};
 use crate::plan;
 use crate::profile::Means;
-use crate::sums::HexOf;
+use crate::sums::hex;
 use crate::supervise::Generator;
 
 /// One trial to run.
@@ -202,7 +202,7 @@ impl WorkFolder {
     /// resumed run finds what it has to remove.
     pub fn open(run_dir: &Path) -> io::Result<WorkFolder> {
         let digest = Sha256::digest(run_dir.as_os_str().as_encoded_bytes());
-        let path = std::env::temp_dir().join(format!("prony-{:x}", HexOf(&digest[..6])));
+        let path = std::env::temp_dir().join(format!("prony-{}", hex(&digest[..6])));
         if let Ok(metadata) = std::fs::symlink_metadata(&path) {
             let own = metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw();
             if !own {

@@ -71,7 +71,7 @@ struct Member<'t, 'a> {
 
 impl Member<'_, '_> {
     /// Waits up to `limit` for the result of the last order; stores the record of a trial that has ended.
-    fn receive(&mut self, limit: Nanos, progress: &mut dyn Progress) -> Option<Turned> {
+    fn receive(&mut self, limit: Nanos, progress: &mut Progress<'_>) -> Option<Turned> {
         self.watch.deadline = clock::monotonic() + limit;
         match self.watch.receive(self.stop, progress) {
             Ok(Reported::Waiting) => None,
@@ -91,7 +91,7 @@ impl Member<'_, '_> {
     }
 
     /// Runs one turn.
-    fn turn(&mut self, turn: TurnOrder, progress: &mut dyn Progress) -> Option<Turned> {
+    fn turn(&mut self, turn: TurnOrder, progress: &mut Progress<'_>) -> Option<Turned> {
         let length = match turn {
             TurnOrder::WarmUp { length_ns } => length_ns,
             TurnOrder::Visit {

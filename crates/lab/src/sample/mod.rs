@@ -378,7 +378,7 @@ impl Thread {
 }
 
 /// A process that is followed.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Followed {
     pid: u32,
     role: Role,
@@ -408,15 +408,8 @@ impl Followed {
             started_ticks: stat.started_ticks,
             name: stat.name.clone(),
             parent: stat.parent,
-            command: Vec::new(),
-            cpu: Mark::default(),
-            children: Mark::default(),
-            memory: MemoryMarks::default(),
-            threads: BTreeMap::new(),
-            exit: None,
-            gone: false,
-            frozen: false,
             in_window,
+            ..Followed::default()
         }
     }
 

@@ -147,6 +147,21 @@ pub fn command_line(bytes: &[u8]) -> Vec<String> {
     trimmed.split('\0').map(str::to_owned).collect()
 }
 
+/// The numbers of a list like `0-3,8`; what is no number, or a range of more than
+/// 65536, is left out.
+pub fn cpu_list(text: &str) -> Vec<u32> {
+    let mut numbers = Vec::new();
+    for part in text.trim().split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        if let (Ok(first), Ok(last)) = (first.trim().parse::<u32>(), last.trim().parse::<u32>())
+            && last.saturating_sub(first) < 1 << 16
+        {
+            numbers.extend(first..=last);
+        }
+    }
+    numbers
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

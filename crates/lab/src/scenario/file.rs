@@ -1,12 +1,35 @@
 //! A scenario as its file has it.
 
 use prony_load::prepare::{LoadUrl, RequestError, RequestParts, prepare};
+use prony_load::with_environment;
 use prony_record::{
     PlannedFlow, PlannedStep, PreparedRequest, ScenarioFlow, ScenarioSpec, ScenarioStep,
 };
+use toml::Spanned;
+
+use crate::experiment::fields::Problems;
 
 /// Yields the value of a variable of the environment.
 pub type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// What the file of a scenario is read with.
+#[derive(Clone, Copy)]
+pub struct ScenarioContext<'a> {
+    /// What `{env:NAME}` is replaced by.
+    pub variables: Variables<'a>,
+    /// Whether other names may be columns of a data file.
+    pub has_data: bool,
+}
+
+impl ScenarioContext<'_> {
+    /// A text with what it takes from the environment; why it cannot have that is noted.
+    pub(super) fn filled(&self, text: &Spanned<String>, p: &Problems) -> Option<String> {
+        let filled = with_environment(text.get_ref(), self.variables);
+        filled
+            .map_err(|error| p.note(text.span(), error.to_string()))
+            .ok()
+    }
+}
 
 /// A scenario as its file has it, checked.
 #[derive(Debug)]

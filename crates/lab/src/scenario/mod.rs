@@ -10,22 +10,17 @@ mod step;
 use std::path::Path;
 
 use crate::diagnosis::Diagnoses;
-use crate::experiment::fields::{Origin, Problems, read_file};
+use crate::experiment::fields::{Problems, read_file};
 
-pub use file::{FileFlow, FileStep, ScenarioFile, Variables};
+pub use file::{FileFlow, FileStep, ScenarioContext, ScenarioFile, Variables};
 
 impl ScenarioFile {
-    /// Reads and checks the file at `path`; `{env:NAME}` in it is replaced by what `variables` has. `has_data`: other names may be
-    /// columns of a data file.
+    /// Reads and checks the file at `path`.
     ///
     /// # Errors
     /// All that is wrong with it, with its place.
-    pub fn load(
-        path: &Path,
-        variables: Variables<'_>,
-        has_data: bool,
-    ) -> Result<ScenarioFile, Diagnoses> {
-        ScenarioFile::load_as(path, &path.display().to_string(), variables, has_data)
+    pub fn load(path: &Path, context: &ScenarioContext<'_>) -> Result<ScenarioFile, Diagnoses> {
+        ScenarioFile::load_as(path, &path.display().to_string(), context)
     }
 
     /// The same with another `name` in messages than that of the path.
@@ -35,31 +30,28 @@ impl ScenarioFile {
     pub fn load_as(
         path: &Path,
         name: &str,
-        variables: Variables<'_>,
-        has_data: bool,
+        context: &ScenarioContext<'_>,
     ) -> Result<ScenarioFile, Diagnoses> {
         let read = read_file(path).map_err(|wrong| Diagnoses {
             path: name.to_owned(),
             ..wrong
         });
-        let (text, origin) = read?;
-        let origin = Origin::new(name, origin.folder);
-        ScenarioFile::parse(&text, &origin, variables, has_data)
+        let (text, _) = read?;
+        ScenarioFile::parse(&text, name, context)
     }
 
-    /// Checks the text of a scenario. Pure; all problems are reported together.
+    /// Checks the text of a scenario, which messages call `name`. Pure; all problems are reported together.
     ///
     /// # Errors
     /// All that is wrong with it, with its place.
     pub fn parse(
         text: &str,
-        origin: &Origin,
-        variables: Variables<'_>,
-        has_data: bool,
+        name: &str,
+        context: &ScenarioContext<'_>,
     ) -> Result<ScenarioFile, Diagnoses> {
         let problems = Problems::default();
-        let file = read::scenario(text, variables, has_data, &problems);
-        problems.checked(file, &origin.path, text)
+        let file = read::scenario(text, context, &problems);
+        problems.checked(file, name, text)
     }
 }
 

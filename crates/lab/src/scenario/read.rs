@@ -5,24 +5,19 @@ use prony_load::scenario::compiled::check_taken_name;
 use prony_load::{check_fields, names_in};
 use toml::Spanned;
 
-use super::file::{FileFlow, FileStep, ScenarioFile, Variables};
+use super::file::{FileFlow, FileStep, ScenarioContext, ScenarioFile};
 use super::step::{Defaults, read_step};
 use crate::experiment::fields::{Fields, Problems, document};
 use crate::experiment::words::{ITEMS_MAX, short};
 use crate::reference::KeyFile;
 
-/// The file; with problems it is not to be used. `has_data`: names may be columns of a data file.
-pub fn scenario(
-    text: &str,
-    variables: Variables<'_>,
-    has_data: bool,
-    p: &Problems,
-) -> Option<ScenarioFile> {
+/// The file; with problems it is not to be used.
+pub fn scenario(text: &str, context: &ScenarioContext<'_>, p: &Problems) -> Option<ScenarioFile> {
     let root = document(text, p)?;
     let top = Fields::top(KeyFile::Scenario, root.get_ref(), p);
     let url: Option<Spanned<String>> = top.get("url");
-    let url = url.and_then(|url| read_url(&url, variables, p));
-    let defaults = Defaults::read(&top, variables);
+    let url = url.and_then(|url| read_url(&url, context, p));
+    let defaults = Defaults::read(&top, context);
     let (steps, scenarios) = (top.tables("step"), top.tables("scenario"));
     if !steps.is_empty() && !scenarios.is_empty() {
         let message = "a file has steps of its own, or scenarios with steps, and not both";
@@ -33,11 +28,11 @@ pub fn scenario(
         top.missing("step", "[[step]]\nname = \"home\"\npath = \"/\"");
     } else if scenarios.is_empty() {
         let name = Spanned::new(top.span_of("step"), "scenario".to_owned());
-        let steps = read_steps(steps, &defaults, variables);
-        flows.push(flow(name, 1, steps, has_data, p));
+        let steps = read_steps(&steps, &defaults, context);
+        flows.push(flow(name, 1, steps, context, p));
     }
     for table in scenarios {
-        flows.extend(read_flow(&table, &defaults, variables, has_data));
+        flows.extend(read_flow(&table, &defaults, context));
     }
     for (place, (at, flow)) in flows.iter().enumerate() {
         let mut before = flows[..place].iter();
@@ -56,8 +51,8 @@ pub fn scenario(
 }
 
 /// Where all requests go.
-fn read_url(url: &Spanned<String>, variables: Variables<'_>, p: &Problems) -> Option<LoadUrl> {
-    let text = super::step::environment(url, variables, p)?;
+fn read_url(url: &Spanned<String>, context: &ScenarioContext<'_>, p: &Problems) -> Option<LoadUrl> {
+    let text = context.filled(url, p)?;
     let wrong = match LoadUrl::filled(&text, url.get_ref()) {
         Err(error) => error.to_string(),
         Ok(read) if read.path != "/" => {
@@ -78,29 +73,28 @@ type PlacedFlow = (std::ops::Range<usize>, FileFlow);
 fn read_flow(
     table: &Fields<'_>,
     defaults: &Defaults,
-    variables: Variables<'_>,
-    has_data: bool,
+    context: &ScenarioContext<'_>,
 ) -> Option<PlacedFlow> {
     let name = table.get("name");
-    let own = Defaults::read(table, variables).or(defaults);
+    let own = Defaults::read(table, context).or(defaults);
     let steps = table.tables("step");
     if steps.is_empty() {
         table.missing("step", "[[scenario.step]]\nname = \"home\"\npath = \"/\"");
     }
-    let (weight, steps) = (table.value("weight"), read_steps(steps, &own, variables));
-    Some(flow(name?, weight, steps, has_data, table.problems))
+    let (weight, steps) = (table.value("weight"), read_steps(&steps, &own, context));
+    Some(flow(name?, weight, steps, context, table.problems))
 }
 
 /// A step, and where it stands.
 type PlacedStep = (std::ops::Range<usize>, FileStep);
 
 fn read_steps(
-    tables: Vec<Fields<'_>>,
+    tables: &[Fields<'_>],
     defaults: &Defaults,
-    variables: Variables<'_>,
+    context: &ScenarioContext<'_>,
 ) -> Vec<PlacedStep> {
     let step = |table: &Fields<'_>| {
-        let step = read_step(table, defaults, variables)?;
+        let step = read_step(table, defaults, context)?;
         Some((table.span.clone(), step))
     };
     tables.iter().filter_map(step).collect()
@@ -111,7 +105,7 @@ fn flow(
     name: Spanned<String>,
     weight: u32,
     steps: Vec<PlacedStep>,
-    has_data: bool,
+    context: &ScenarioContext<'_>,
     p: &Problems,
 ) -> PlacedFlow {
     let takes = steps.iter().flat_map(|(_, step)| &step.step.takes);
@@ -135,8 +129,8 @@ fn flow(
                 p.note(span.clone(), format!("step `{}`: {why}", short(name)));
             }
         }
-        check_needs(span, step, &steps, place, p);
-        let texts = step.texts().filter(|_| !has_data);
+        check_needs(&steps, place, p);
+        let texts = step.texts().filter(|_| !context.has_data);
         for why in texts.filter_map(|text| check_fields(text, &taken).err()) {
             let message = format!("step `{}`: {why}", short(name));
             p.note(span.clone(), message);
@@ -156,13 +150,8 @@ fn flow(
 
 /// A value that a later step of the same flow takes is not there yet. What no step takes may be a column of the data file, which is
 /// not known here.
-fn check_needs(
-    span: &std::ops::Range<usize>,
-    step: &FileStep,
-    all: &[PlacedStep],
-    place: usize,
-    p: &Problems,
-) {
+fn check_needs(all: &[PlacedStep], place: usize, p: &Problems) {
+    let (span, step) = &all[place];
     let takes = |steps: &[PlacedStep], name: &[u8]| {
         let mut takes = steps.iter().flat_map(|(_, step)| &step.step.takes);
         takes.any(|take| take.name.as_bytes() == name)

@@ -3,14 +3,15 @@
 use std::ops::{Range, RangeInclusive};
 
 use prony_base::Nanos;
+use prony_load::around_fields;
 use prony_load::prepare::{RequestError, form_encoded};
 use prony_load::scenario::take::CompiledTake;
-use prony_load::{around_fields, with_environment};
 use prony_record::{AnswerChecks, BodyForm, ScenarioStep, StepTake, TakeFrom, ThinkTime};
+use serde_json::{Number, Value as Json};
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::file::{FileStep, Variables};
+use super::file::{FileStep, ScenarioContext};
 use crate::experiment::expect;
 use crate::experiment::fields::{Fields, FromValue, Pairs, Problems, Value, ValueRule};
 use crate::experiment::words::{duration, short};
@@ -30,10 +31,10 @@ pub struct Defaults {
 
 impl Defaults {
     /// Reads them from the file, or from a scenario in it.
-    pub fn read(table: &Fields<'_>, variables: Variables<'_>) -> Defaults {
+    pub fn read(table: &Fields<'_>, context: &ScenarioContext<'_>) -> Defaults {
         Defaults {
             think: think(table),
-            headers: headers(table, variables),
+            headers: headers(table, context),
             goes_on: goes_on(table),
         }
     }
@@ -75,7 +76,7 @@ impl FileStep {
 pub fn read_step(
     table: &Fields<'_>,
     defaults: &Defaults,
-    variables: Variables<'_>,
+    context: &ScenarioContext<'_>,
 ) -> Option<FileStep> {
     let p = table.problems;
     let name: Option<String> = table.get("name");
@@ -88,10 +89,10 @@ pub fn read_step(
         false => table.get("path"),
     };
     let written_path = path.as_ref().map(|path| path.get_ref().clone());
-    let path = path.and_then(|path| environment(&path, variables, p));
+    let path = path.and_then(|path| context.filled(&path, p));
     let method: Option<String> = table.get("method");
-    let mut headers = with_others(headers(table, variables), &defaults.headers);
-    let (body, form) = body(table, variables);
+    let mut headers = with_others(headers(table, context), &defaults.headers);
+    let (body, form) = body(table, context);
     let usual_type = match form {
         BodyForm::AsIs => None,
         BodyForm::Form => Some("application/x-www-form-urlencoded"),
@@ -149,25 +150,10 @@ fn is_name(name: &str) -> bool {
     (1..=60).contains(&name.chars().count()) && name.chars().all(is_of_name)
 }
 
-/// A text with what it takes from the environment.
-pub fn environment(
-    text: &Spanned<String>,
-    variables: Variables<'_>,
-    p: &Problems,
-) -> Option<String> {
-    match with_environment(text.get_ref(), variables) {
-        Ok(text) => Some(text),
-        Err(error) => {
-            p.note(text.span(), error.to_string());
-            None
-        }
-    }
-}
-
-fn headers(table: &Fields<'_>, variables: Variables<'_>) -> Vec<(String, String)> {
+fn headers(table: &Fields<'_>, context: &ScenarioContext<'_>) -> Vec<(String, String)> {
     let pairs: Pairs = table.value("headers");
     let filled = |(name, value): (Spanned<String>, Spanned<String>)| {
-        let value = environment(&value, variables, table.problems)?;
+        let value = context.filled(&value, table.problems)?;
         Some((name.into_inner(), value))
     };
     pairs.into_iter().filter_map(filled).collect()
@@ -181,7 +167,7 @@ fn expected_header(text: &str) -> (String, Option<String>) {
 }
 
 /// The body, and how values are written into it.
-fn body(table: &Fields<'_>, variables: Variables<'_>) -> (String, BodyForm) {
+fn body(table: &Fields<'_>, context: &ScenarioContext<'_>) -> (String, BodyForm) {
     let p = table.problems;
     if let [first, second, ..] = table.given(&["body", "form", "json"])[..] {
         let message =
@@ -192,68 +178,52 @@ fn body(table: &Fields<'_>, variables: Variables<'_>) -> (String, BodyForm) {
     if let Some(pairs) = table.get::<Pairs>("form") {
         let mut fields = Vec::new();
         for (name, value) in &pairs {
-            let value = environment(value, variables, p).unwrap_or_default();
+            let value = context.filled(value, p).unwrap_or_default();
             let value = around_fields(&value, &form_encoded);
             fields.push(format!("{}={value}", form_encoded(name.get_ref())));
         }
         return (fields.join("&"), BodyForm::Form);
     }
     if let Some(json) = table.raw("json") {
-        let mut out = String::new();
-        json_of(json, &mut out, (0, variables), p);
-        return (out, BodyForm::Json);
+        let json = json_of(json, 0, context, p);
+        return (json.to_string(), BodyForm::Json);
     }
-    let plain = plain.and_then(|plain| environment(&plain, variables, p));
+    let plain = plain.and_then(|plain| context.filled(&plain, p));
     (plain.unwrap_or_default(), BodyForm::AsIs)
 }
 
-/// Writes a value of TOML, in so many others, as JSON.
-fn json_of(
-    value: &Value<'_>,
-    out: &mut String,
-    (depth, variables): (usize, Variables<'_>),
-    p: &Problems,
-) {
-    let wrong = |why: &str| p.note(value.span(), why);
+/// A value of TOML that lies in so many others, as JSON.
+fn json_of(value: &Value<'_>, depth: usize, context: &ScenarioContext<'_>, p: &Problems) -> Json {
+    let wrong = |why: &str| {
+        p.note(value.span(), why);
+        Json::Null
+    };
     if depth > DEPTH_MAX {
         return wrong("this is nested too deeply");
     }
+    let inner = |value| json_of(value, depth + 1, context, p);
     match value.get_ref() {
         DeValue::String(text) => {
             let text = Spanned::new(value.span(), text.to_string());
-            let text = environment(&text, variables, p).unwrap_or_default();
-            out.push_str(&serde_json::Value::from(text).to_string());
+            context.filled(&text, p).unwrap_or_default().into()
         }
-        DeValue::Boolean(truth) => out.push_str(&truth.to_string()),
-        DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
-            Ok(number) => out.push_str(&number.to_string()),
-            Err(_) => wrong("this number is too large"),
-        },
+        DeValue::Boolean(truth) => (*truth).into(),
+        DeValue::Integer(number) => {
+            let number = i64::from_str_radix(number.as_str(), number.radix());
+            number.map_or_else(|_| wrong("this number is too large"), Json::from)
+        }
         DeValue::Float(number) => {
-            let number = number.as_str().parse::<f64>().ok();
-            match number.and_then(serde_json::Number::from_f64) {
-                Some(number) => out.push_str(&number.to_string()),
-                None => wrong("JSON has no such number"),
-            }
+            let number = number.as_str().parse().ok();
+            let number = number.and_then(Number::from_f64);
+            number.map_or_else(|| wrong("JSON has no such number"), Json::from)
         }
-        DeValue::Datetime(date) => out.push_str(&format!("\"{date}\"")),
-        DeValue::Array(items) => {
-            out.push('[');
-            for (place, item) in items.iter().enumerate() {
-                out.push_str(if place == 0 { "" } else { "," });
-                json_of(item, out, (depth + 1, variables), p);
-            }
-            out.push(']');
-        }
+        DeValue::Datetime(date) => date.to_string().into(),
+        DeValue::Array(items) => items.iter().map(inner).collect(),
         DeValue::Table(table) => {
-            out.push('{');
-            for (place, (key, item)) in table.iter().enumerate() {
-                out.push_str(if place == 0 { "" } else { "," });
-                out.push_str(&serde_json::Value::from(key.get_ref().as_ref()).to_string());
-                out.push(':');
-                json_of(item, out, (depth + 1, variables), p);
-            }
-            out.push('}');
+            let fields = table.iter();
+            fields
+                .map(|(key, item)| (key.get_ref().to_string(), inner(item)))
+                .collect()
         }
     }
 }

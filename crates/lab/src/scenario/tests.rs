@@ -34,7 +34,11 @@ fn parsed(text: &str, has_data: bool) -> Result<ScenarioFile, Diagnoses> {
         "QUOTED" => Some("\"".to_owned()),
         _ => None,
     };
-    ScenarioFile::parse(text, &Origin::new("s.toml", "/"), &variables, has_data)
+    let context = ScenarioContext {
+        variables: &variables,
+        has_data,
+    };
+    ScenarioFile::parse(text, "s.toml", &context)
 }
 
 #[test]

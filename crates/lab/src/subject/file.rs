@@ -34,7 +34,7 @@ pub const ORIGINALS: &str = "original";
 /// What brings git, where nothing else is said.
 const GIT_PACKAGE: &str = "apt-get install -y git";
 /// A subject, checked.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Subject {
     /// `language/name`, or the name that the experiment gives it.
     pub id: String,
@@ -142,9 +142,18 @@ impl Subject {
 
     /// The environments that its processes are given: as a server, a program and a client.
     pub fn environments(&self) -> impl Iterator<Item = &BTreeMap<String, String>> {
-        let program = self.program.iter().map(|program| &program.env);
-        let client = self.client.iter().map(|client| &client.env);
-        std::iter::once(&self.env).chain(program).chain(client)
+        std::iter::once(&self.env).chain(self.programs().map(|program| &program.env))
+    }
+
+    /// The texts of the command that starts it, and of its environment.
+    pub fn texts(&self) -> impl Iterator<Item = &String> + Clone {
+        self.start.iter().chain(self.env.values())
+    }
+
+    /// What is run to its end: the program, and the client.
+    pub fn programs(&self) -> impl Iterator<Item = &Program> {
+        let client = self.client.iter().map(|client| &client.program);
+        self.program.iter().chain(client)
     }
 
     /// The root file system that it is in on a machine that `lacks` something of what it needs. One that needs nothing
@@ -169,29 +178,10 @@ pub(super) fn blank(name: &str, summary: &str) -> Subject {
     Subject {
         id: name.to_owned(),
         name: name.to_owned(),
-        role: Role::Server,
-        language: String::new(),
         summary: summary.to_owned(),
-        homepage: String::new(),
-        source: Source::Unknown,
-        repositories: Vec::new(),
-        revision: None,
-        endpoints: Vec::new(),
-        needs: Needs::default(),
-        root: None,
-        build: None,
-        start: Vec::new(),
-        env: BTreeMap::new(),
         ready: ready_default(),
         stop: stop_default(),
-        version: String::new(),
-        threads: None,
-        program: None,
-        client: None,
-        counts: None,
-        variants: Variants::new(),
-        protocols: BTreeMap::new(),
-        text: String::new(),
+        ..Subject::default()
     }
 }
 
@@ -239,11 +229,10 @@ pub(crate) fn read(text: &str, origin: &Origin, p: &Problems) -> Option<Subject>
     let texts = || {
         let protocols = subject.protocols.values().flatten();
         let environments = subject.environments().flat_map(BTreeMap::values);
-        let program = subject.program.iter().flat_map(|program| &program.cmd);
-        let client = subject.client.iter();
-        let client = client.flat_map(|client| client.cmd.iter().chain(&client.translate));
-        let own = subject.start.iter().chain(protocols).chain(environments);
-        own.chain(program).chain(client)
+        let programs = subject.programs().flat_map(|program| &program.cmd);
+        let translate = subject.client.iter().flat_map(|client| &client.translate);
+        let commands = subject.start.iter().chain(protocols).chain(programs);
+        commands.chain(translate).chain(environments)
     };
     check_build_dir(&top, texts());
     let span = top.span_of("needs");

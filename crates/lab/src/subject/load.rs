@@ -28,17 +28,17 @@ const SUMMARY_CHARS_MAX: usize = 200;
 
 /// Loads as [`load_all_at`] does, without other revisions.
 pub fn load_all(experiment: &Experiment, root: &Path) -> Result<Vec<Subject>, Vec<Diagnoses>> {
-    load_all_at(experiment, root, &Nowhere)
+    load_all_at(experiment, root, None)
 }
 
 /// Loads the subjects of all entries of an experiment, in the order of [`Experiment::entries`],
-/// and checks the experiment against them. `root` is the folder `subjects/`; `revisions` checks out other revisions.
+/// and checks the experiment against them. `root` is the folder `subjects/`; `revisions` checks out other revisions; without it there are none.
 ///
 /// Every file with problems is in the error.
 pub fn load_all_at(
     experiment: &Experiment,
     root: &Path,
-    revisions: &dyn AtRevision,
+    revisions: Option<&dyn AtRevision>,
 ) -> Result<Vec<Subject>, Vec<Diagnoses>> {
     let mut subjects = Vec::with_capacity(experiment.subjects.len());
     let mut wrong: Vec<Diagnoses> = Vec::new();
@@ -88,7 +88,7 @@ fn load_one(
     kind: &str,
     origin: &Origin,
     root: &Path,
-    revisions: &dyn AtRevision,
+    revisions: Option<&dyn AtRevision>,
 ) -> Result<Subject, Missing> {
     let subject = match &entry.from {
         From::Ref(reference) => {
@@ -248,13 +248,10 @@ fn with_entry(mut subject: Subject, entry: &SubjectEntry) -> Subject {
         subject.start.extend(entry.args.iter().cloned());
         subject.env.extend(entry.env.clone());
     }
-    if let Some(program) = &mut subject.program {
+    let client = subject.client.iter_mut().map(|client| &mut client.program);
+    for program in subject.program.iter_mut().chain(client) {
         program.cmd.extend(entry.args.iter().cloned());
         program.env.extend(entry.env.clone());
-    }
-    if let Some(client) = &mut subject.client {
-        client.cmd.extend(entry.args.iter().cloned());
-        client.env.extend(entry.env.clone());
     }
     if let Some(endpoints) = &entry.endpoints {
         subject.endpoints.clone_from(endpoints);
@@ -278,25 +275,12 @@ pub trait AtRevision {
     ) -> Result<(PathBuf, prony_record::Repository), String>;
 }
 
-/// Has no revisions: for reading experiments without running them.
-struct Nowhere;
-
-impl AtRevision for Nowhere {
-    fn folder(
-        &self,
-        _: &Path,
-        revision: &str,
-    ) -> Result<(PathBuf, prony_record::Repository), String> {
-        Err(format!("no repository can be asked for `{revision}` here"))
-    }
-}
-
 /// The subject at another revision: of the repository that it is built from, or else of the one that its folder lies in.
 fn at_revision(
     mut subject: Subject,
     revision: &Spanned<String>,
     folder: &Path,
-    revisions: &dyn AtRevision,
+    revisions: Option<&dyn AtRevision>,
 ) -> Result<Subject, Missing> {
     let typed = revision.get_ref();
     if let Some(source) = subject.repositories.first_mut() {
@@ -307,9 +291,10 @@ fn at_revision(
         source.revision.clone_from(typed);
         return Ok(subject);
     }
-    let (there, state) = revisions
-        .folder(folder, typed)
-        .map_err(|why| Missing::Here(Diagnosis::new(revision.span(), why)))?;
+    let nowhere = || Err(format!("no repository can be asked for `{typed}` here"));
+    let found = revisions.map_or_else(nowhere, |revisions| revisions.folder(folder, typed));
+    let (there, state) =
+        found.map_err(|why| Missing::Here(Diagnosis::new(revision.span(), why)))?;
     if !there.join(FILE).is_file() {
         let message = format!("at `{}` there was no {FILE} in this folder", short(typed));
         let wrong = Diagnosis::new(revision.span(), message);

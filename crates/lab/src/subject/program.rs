@@ -43,18 +43,13 @@ impl Program {
         if let Some(reason) = self.not_applicable.get(work) {
             return Some(format!("does not do this work: {reason}"));
         }
-        let knows = self.works.iter().any(|own| own == work);
+        let knows = self.works.iter().any(|known| known == work);
         (!knows).then(|| format!("does not do this work: `{work}` is none of its works"))
     }
 
-    /// Everything in which a placeholder may stand.
-    pub fn texts(&self) -> impl Iterator<Item = &String> {
+    /// The texts of its command and of its environment.
+    pub fn texts(&self) -> impl Iterator<Item = &String> + Clone {
         self.cmd.iter().chain(self.env.values())
-    }
-
-    /// Whether it is told how many threads to use.
-    pub fn is_told_threads(&self) -> bool {
-        self.texts().any(|text| text.contains("{threads}"))
     }
 }
 
@@ -95,21 +90,33 @@ pub(super) fn variants(top: &Fields<'_>) -> Variants {
 
 /// `[program]`.
 pub(super) fn program(table: &Fields<'_>, variants: &Variants) -> Option<Program> {
-    let cmd = keys::command(table, false);
+    let program = command(table, &with_variants(&PROGRAM_PLACEHOLDERS, variants));
+    let program = Program {
+        sizes: sizes(table, &program.works),
+        output: output(table),
+        ..program
+    };
+    Some(program).filter(|program| !program.cmd.is_empty())
+}
+
+/// The command of a program or a client, and the works that it does; without words where there is none. `right`: its placeholders.
+pub(super) fn command(table: &Fields<'_>, right: &[&str]) -> Program {
     let works = works(table);
     let program = Program {
-        not_applicable: not_applicable(table, &works),
-        sizes: sizes(table, &works),
-        works,
+        cmd: keys::command(table, false).unwrap_or_default(),
         env: table.value("env"),
-        output: output(table),
-        cmd: cmd.clone().unwrap_or_default(),
+        not_applicable: not_applicable(table, &works),
+        works,
+        ..Program::default()
     };
-    let right = with_variants(&PROGRAM_PLACEHOLDERS, variants);
-    check_placeholders(table, "cmd", &program.cmd, &right);
-    check_placeholders(table, "env", program.env.values(), &right);
-    check_told(table, program.texts(), &program.works);
-    cmd.map(|_| program)
+    check_placeholders(table, "cmd", &program.cmd, right);
+    check_placeholders(table, "env", program.env.values(), right);
+    if program.works.len() > 1 && !program.texts().any(|text| text.contains("{work}")) {
+        let message = "`{work}` stands neither in the command nor in the environment";
+        let help = "with several works it must be told which: add \"--work\", \"{work}\"";
+        table.note("cmd", message, help);
+    }
+    program
 }
 
 /// Placeholders, with the names of the variants among them, and what a file alone may use.
@@ -118,19 +125,6 @@ pub(super) fn with_variants<'a>(right: &[&'a str], variants: &'a Variants) -> Ve
     all.push(ORIGINALS);
     all.extend(variants.keys().map(String::as_str));
     all
-}
-
-/// What does several works must be told which.
-pub(super) fn check_told<'a>(
-    table: &Fields<'_>,
-    mut texts: impl Iterator<Item = &'a String>,
-    works: &[String],
-) {
-    if works.len() > 1 && !texts.any(|text| text.contains("{work}")) {
-        let message = "`{work}` stands neither in the command nor in the environment";
-        let help = "with several works it must be told which: add \"--work\", \"{work}\"";
-        table.note("cmd", message, help);
-    }
 }
 
 /// `works`, each a name and once.
@@ -157,7 +151,7 @@ pub(crate) fn output(table: &Fields<'_>) -> Option<String> {
 }
 
 /// `[program.not_applicable]`: reasons by work, none of which it does.
-pub(super) fn not_applicable(table: &Fields<'_>, works: &[String]) -> BTreeMap<String, String> {
+fn not_applicable(table: &Fields<'_>, works: &[String]) -> BTreeMap<String, String> {
     let pairs: Pairs = table.value("not_applicable");
     for (work, reason) in &pairs {
         if works.contains(work.get_ref()) {
@@ -184,9 +178,10 @@ fn sizes(table: &Fields<'_>, works: &[String]) -> BTreeMap<String, u64> {
 }
 
 /// What a subject is first of all.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Role {
     /// A server that is measured. It may be a program and a client too.
+    #[default]
     Server,
     /// A program that is run to its end.
     Program,

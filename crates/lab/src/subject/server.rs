@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use prony_base::Nanos;
-use prony_record::{CountsSign, ReadySign, StopRule};
+use prony_record::{CountsSign, ReadyKind, ReadySign, StopRule};
 
 use super::file::Subject;
 use super::program::{self, Role, Variants};
@@ -33,12 +33,11 @@ pub(super) fn read_service(top: &Fields<'_>, subject: &mut Subject) {
         return read_started(top, &BACKING_PLACEHOLDERS, subject);
     }
     read_started(top, &FRONT_PLACEHOLDERS, subject);
-    if subject.ready.sign == "line" {
+    if subject.ready.sign == ReadyKind::Line {
         let message = "a front is ready when its port accepts, or when it answers";
         top.note("ready", message, "port = true, or http = \"/path\"");
     }
-    let mut texts = subject.start.iter().chain(subject.env.values());
-    if !subject.start.is_empty() && !texts.any(|text| text.contains("{upstreams}")) {
+    if !subject.start.is_empty() && !subject.texts().any(|text| text.contains("{upstreams}")) {
         let message = "`{upstreams}` stands neither in the command nor in the environment";
         let help = "a front must be told whom to ask: add \"--upstreams\", \"{upstreams}\"";
         top.note("start", message, help);
@@ -79,7 +78,6 @@ pub(crate) fn check_port<'a>(table: &Fields<'_>, mut texts: impl Iterator<Item =
 
 /// `[ready]`: exactly one sign.
 pub(crate) fn ready(table: &Fields<'_>) -> Option<ReadySign> {
-    let given = table.given(&["http", "port", "line"]);
     let (http, line): (Option<String>, Option<String>) = (table.get("http"), table.get("line"));
     let port = table.raw("port").map(|port| port.get_ref());
     if port.is_some_and(|port| port.as_bool() != Some(true)) {
@@ -90,20 +88,16 @@ pub(crate) fn ready(table: &Fields<'_>) -> Option<ReadySign> {
         table.note("line", "`line` is empty: any line would do", "");
     }
     let timeout_ns = Nanos::from_secs(table.value("timeout_s")).0;
-    let [sign] = given.as_slice() else {
-        let message = match given.as_slice() {
-            [] => "there is no sign by which one sees that it is ready".to_owned(),
-            several => format!(
-                "there is one sign of being ready, not {}",
-                several.join(" and ")
-            ),
-        };
-        let help = "one of http = \"/path\", port = true and line = \"text\"";
-        table.problems.advise(table.span.clone(), message, help);
-        return None;
+    let none = "there is no sign by which one sees that it is ready";
+    let several = "there is one sign of being ready, not {}";
+    let help = "one of http = \"/path\", port = true and line = \"text\"";
+    let sign = match table.one_of(&["http", "port", "line"], (none, several), help)? {
+        "http" => ReadyKind::Http,
+        "line" => ReadyKind::Line,
+        _ => ReadyKind::Port,
     };
     Some(ReadySign {
-        sign: (*sign).to_owned(),
+        sign,
         text: http.or(line).unwrap_or_default(),
         timeout_ns,
     })
@@ -119,7 +113,7 @@ pub(crate) fn stop(table: &Fields<'_>) -> StopRule {
 
 pub(super) fn ready_default() -> ReadySign {
     ReadySign {
-        sign: "port".to_owned(),
+        sign: ReadyKind::Port,
         text: String::new(),
         timeout_ns: Nanos::from_secs(20).0,
     }

@@ -89,8 +89,8 @@ fn the_experiment_goes_before_the_file() {
         (Some(3), "1")
     );
     assert_eq!(
-        (subject.endpoints.as_slice(), subject.ready.sign.as_str()),
-        (&["/a".to_owned()][..], "port")
+        (subject.endpoints.as_slice(), subject.ready.sign),
+        (&["/a".to_owned()][..], prony_record::ReadyKind::Port)
     );
 }
 

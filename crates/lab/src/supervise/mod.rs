@@ -39,7 +39,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
 
-use prony_record::{Fact, Isolation, Outcome, Phase, Source};
+use prony_record::{Isolation, Outcome, Phase, Source};
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags};
 
@@ -265,13 +265,7 @@ fn supervisor(
         process_namespace: entered.wanted.processes,
         ..Isolation::default()
     };
-    let begun = Begun {
-        network,
-        isolation,
-        interrupt: &interrupt,
-        turns,
-    };
-    let report = carry_out(order, begun, output);
+    let report = carry_out(order, network, isolation, &interrupt, turns, output);
     launch::kill_descendants(KILL_ROUNDS_MAX);
     report.print(output)?;
     Ok(ExitCode::SUCCESS)
@@ -293,14 +287,6 @@ fn watch(rest: Lines, sender: &turns::TurnSender, alone: bool) {
     }
     sysctl::put_back();
     std::process::exit(1);
-}
-
-/// What an order is carried out in.
-struct Begun<'a> {
-    network: Result<Network, Refusal>,
-    isolation: Isolation,
-    interrupt: &'a Interrupt,
-    turns: Turns,
 }
 
 /// Mounts in the root file systems of all that take part what each is to see there.
@@ -331,17 +317,18 @@ fn furnish_roots(order: &TrialOrder, alone: bool) -> io::Result<()> {
     Ok(())
 }
 
-fn carry_out(order: Order, begun: Begun<'_>, output: &mut impl Write) -> Report {
-    let Begun {
-        network,
-        isolation,
-        interrupt,
-        turns,
-    } = begun;
+fn carry_out(
+    order: Order,
+    network: Result<Network, Refusal>,
+    isolation: Isolation,
+    interrupt: &Interrupt,
+    turns: Turns,
+    output: &mut impl Write,
+) -> Report {
     match order {
         Order::Probe => Report::Probed {
             isolation,
-            facts: probe_facts(),
+            facts: crate::environment::network_facts(),
         },
         Order::Network(_) => Report::Tried {
             refusal: network.err(),
@@ -360,7 +347,7 @@ fn carry_out(order: Order, begun: Begun<'_>, output: &mut impl Write) -> Report 
                 Err(reason) => return unprepared(&order, reason),
             };
             let (trial, histogram) =
-                crate::trial::run(&order, network, isolation, (interrupt, turns), &mut began);
+                crate::trial::run(&order, network, isolation, interrupt, turns, &mut began);
             sysctl::put_back();
             Report::Trial { trial, histogram }
         }
@@ -387,9 +374,4 @@ fn unprepared(order: &TrialOrder, reason: String) -> Report {
     trial.outcome = Outcome::Failed { phase, reason };
     let histogram = None;
     Report::Trial { trial, histogram }
-}
-
-/// Settings of the network that trials run in.
-fn probe_facts() -> Vec<Fact> {
-    crate::environment::network_facts()
 }

@@ -11,7 +11,7 @@ use prony_record::{
 use serde::{Deserialize, Serialize};
 
 use crate::build::CommandSpec;
-use crate::launch::{Entered, Resolved, Wanted};
+use crate::launch::{Ended, Entered, Resolved, Wanted};
 use crate::network::Refusal;
 use crate::passed::To;
 use crate::profile::Pass;
@@ -217,20 +217,10 @@ pub struct ProgramOrder {
 /// How a program ended and what it used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ran {
-    /// How it ended.
-    pub exit: Exit,
+    /// Its end.
+    pub ended: Ended,
     /// From just before it was started until it was seen to have ended.
     pub wall_ns: u64,
-    /// CPU time in user mode, with that of the children that it waited for.
-    pub user_ns: u64,
-    /// CPU time in the kernel, likewise.
-    pub system_ns: u64,
-    /// Peak resident set of the largest of its processes.
-    pub peak_bytes: u64,
-    /// Voluntary context switches.
-    pub switches_voluntary: u64,
-    /// Involuntary context switches.
-    pub switches_involuntary: u64,
 }
 
 /// A line that a supervisor prints.

@@ -37,16 +37,7 @@ pub fn run(order: &ProgramOrder, output: &mut impl Write) -> io::Result<ExitCode
     Report::Began { pid }.print(output)?;
     let ended = launch::wait_for(pid).ok_or_else(io::Error::last_os_error)?;
     let wall_ns = clock::monotonic().since(start).0;
-    let report = Report::Ran(Ran {
-        exit: ended.exit,
-        wall_ns,
-        user_ns: ended.user.0,
-        system_ns: ended.system.0,
-        peak_bytes: ended.peak_bytes,
-        switches_voluntary: ended.switches_voluntary,
-        switches_involuntary: ended.switches_involuntary,
-    });
-    report.print(output)?;
+    Report::Ran(Ran { ended, wall_ns }).print(output)?;
     Ok(ExitCode::SUCCESS)
 }
 

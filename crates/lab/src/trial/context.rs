@@ -142,12 +142,7 @@ impl TrialContext {
 
     /// Records a check that must pass. Errors: it did not.
     pub fn check(&self, name: &str, result: Result<(), String>) -> Result<(), Halt> {
-        let checked = CheckResult {
-            name: name.to_owned(),
-            level: CheckLevel::Must,
-            passed: result.is_ok(),
-            detail: result.clone().err().unwrap_or_default(),
-        };
+        let checked = CheckResult::new(name, CheckLevel::Must, result.clone());
         self.trial.borrow_mut().verification.push(checked);
         result.map_err(Halt::Failed)
     }

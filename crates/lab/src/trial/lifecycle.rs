@@ -318,47 +318,35 @@ impl<'a> Lifecycle<'a> {
         }
     }
 
-    /// Kills whatever is left of the trial except `kept` and their descendants.
+    /// Kills whatever is left of the trial except `kept` and their descendants. What is alive after a grace period is recorded.
     pub async fn clear(&self, kept: &[u32]) {
-        self.name_leftovers(kept).await;
-        self.kill_leftovers(kept).await;
-    }
-
-    /// Records the processes that are still alive after a grace period.
-    async fn name_leftovers(&self, kept: &[u32]) {
-        let deadline = clock::monotonic() + GRACE;
+        let grace = clock::monotonic() + GRACE;
+        let mut is_named = false;
         loop {
             self.children.collect();
             let left = left(kept);
             if left.is_empty() {
                 return;
             }
-            if clock::monotonic() > deadline {
-                let mut sampler = self.context.sampler.borrow_mut();
-                sampler.look();
-                let names = left.iter().map(|&pid| sampler.name_of(pid));
-                self.context.trial.borrow_mut().left_behind.extend(names);
-                return;
+            let now = clock::monotonic();
+            if now > grace + KILL_TIMEOUT {
+                return self
+                    .context
+                    .note("a process could not be killed".to_owned());
+            }
+            if now > grace {
+                if !std::mem::replace(&mut is_named, true) {
+                    let mut sampler = self.context.sampler.borrow_mut();
+                    sampler.look();
+                    let names = left.iter().map(|&pid| sampler.name_of(pid));
+                    self.context.trial.borrow_mut().left_behind.extend(names);
+                }
+                for pid in left {
+                    launch::signal(pid, Signal::KILL);
+                }
             }
             self.context.handle.sleep(PAUSE).await;
         }
-    }
-
-    async fn kill_leftovers(&self, kept: &[u32]) {
-        let deadline = clock::monotonic() + KILL_TIMEOUT;
-        while clock::monotonic() < deadline {
-            self.children.collect();
-            let left = left(kept);
-            if left.is_empty() {
-                return;
-            }
-            for pid in left {
-                launch::signal(pid, Signal::KILL);
-            }
-            self.context.handle.sleep(PAUSE).await;
-        }
-        self.context
-            .note("a process could not be killed".to_owned());
     }
 
     /// The record without its processes. `end`: the result of all phases but the last.

@@ -3,9 +3,11 @@
 //! sampler's core nothing.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+
+use crate::folder::end_of;
 
 /// Size at which the file is emptied, looked at every 100 ms.
 pub const LOG_BYTES_MAX: u64 = 16 << 20;
@@ -61,7 +63,7 @@ impl Log {
 
     /// Whether a whole line that holds `text` has been printed (of the last 64 KiB).
     pub fn has_line(&self, text: &str) -> bool {
-        let printed = end_of(&self.path);
+        let printed = end_of(&self.path, TAIL_BYTES_MAX);
         let whole = printed.rfind('\n').map_or("", |end| &printed[..end]);
         whole.lines().any(|line| line.contains(text))
     }
@@ -83,23 +85,9 @@ impl Log {
     }
 }
 
-fn end_of(path: &Path) -> String {
-    let mut bytes = Vec::new();
-    let mut read = || -> io::Result<()> {
-        let mut file = File::open(path)?;
-        let size = file.metadata()?.len();
-        file.seek(SeekFrom::Start(size.saturating_sub(TAIL_BYTES_MAX)))?;
-        file.take(TAIL_BYTES_MAX).read_to_end(&mut bytes)?;
-        Ok(())
-    };
-    // A log that cannot be read is an empty one: it decides nothing.
-    let _ = read();
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
 /// The last lines of a file, at most 20.
 pub fn tail_of(path: &Path) -> Vec<String> {
-    tail(&end_of(path))
+    tail(&end_of(path, TAIL_BYTES_MAX))
 }
 
 /// `reason` with the last of these lines that is not empty.

@@ -42,7 +42,8 @@ pub fn run(
     order: &TrialOrder,
     network: Network,
     isolation: Isolation,
-    (interrupt, turns): (&Interrupt, Turns),
+    interrupt: &Interrupt,
+    turns: Turns,
     began: &mut dyn FnMut(Report),
 ) -> (Trial, Option<Histogram>) {
     let work = order.workload.work();

@@ -10,7 +10,7 @@
 
 use std::rc::Rc;
 
-use prony_record::{PlannedSubject, Role, Source};
+use prony_record::{PlannedSubject, ReadySign, Role, Source};
 use prony_runtime::services::ServiceId;
 use rustix::process::Signal;
 
@@ -66,7 +66,8 @@ impl Participants {
             std::fs::create_dir_all(&work)
                 .map_err(Halt::io("a backing's folder cannot be made"))?;
             let resolved = start::resolve_backing(order, backing, place, &work);
-            self.bring_up_ready(lifecycle, (Role::Backing, backing), (resolved, name), place)
+            let participant = self.participant(Role::Backing, backing, resolved, name);
+            self.bring_up_ready(lifecycle, participant, &backing.ready, place)
                 .await?;
         }
         self.before_instances = Some(lifecycle.mark());
@@ -88,8 +89,9 @@ impl Participants {
         let name = names(backings.chain(["front"])).pop().unwrap_or_default();
         let work = order.work_dir.join(&name);
         std::fs::create_dir_all(&work).map_err(Halt::io("the front's folder cannot be made"))?;
-        let resolved = start::resolve_front(order, front, places, (place, &work));
-        self.bring_up_ready(lifecycle, (Role::Front, front), (resolved, name), place)
+        let resolved = start::resolve_front(order, front, places, place, &work);
+        let participant = self.participant(Role::Front, front, resolved, name);
+        self.bring_up_ready(lifecycle, participant, &front.ready, place)
             .await
     }
 
@@ -97,14 +99,13 @@ impl Participants {
     async fn bring_up_ready(
         &mut self,
         lifecycle: &Lifecycle<'_>,
-        (role, server): (Role, &PlannedSubject),
-        (resolved, name): (Resolved, String),
+        participant: Participant,
+        ready: &ReadySign,
         place: &Place,
     ) -> Result<(), Halt> {
-        let participant = self.participant(role, server, resolved, format!("-{name}"));
         let participant = Rc::new(participant);
         self.bring_up(lifecycle, participant.clone()).await?;
-        self.wait_ready(&participant, server, place).await
+        self.wait_ready(&participant, ready, place).await
     }
 
     fn is_url(&self) -> bool {
@@ -121,17 +122,19 @@ impl Participants {
         let order = &context.order;
         self.instances.clear();
         for (number, place) in places.instances.iter().enumerate() {
-            let log_name = match number {
-                0 => ending.to_owned(),
-                _ => format!("-{number}{ending}"),
-            };
             let resolved = start::resolve(order, places, number, place);
-            let mut participant =
-                self.participant(Role::Subject, &order.subject, resolved, log_name);
-            participant.output = order.cell.around.output;
-            if start::instances(order) > 1 {
-                participant.title = format!("subject's instance {number}");
-            }
+            let participant = Participant {
+                title: match start::instances(order) {
+                    1 => "subject".to_owned(),
+                    _ => format!("subject's instance {number}"),
+                },
+                log_name: match number {
+                    0 => ending.to_owned(),
+                    _ => format!("-{number}{ending}"),
+                },
+                output: order.cell.around.output,
+                ..self.participant(Role::Subject, &order.subject, resolved, String::new())
+            };
             let participant = Rc::new(participant);
             let service = self.bring_up(lifecycle, participant.clone()).await?;
             self.instances.push(Instance {
@@ -144,34 +147,33 @@ impl Participants {
 
     async fn instances_ready(&self, places: &Places) -> Result<(), Halt> {
         for (instance, place) in self.instances.iter().zip(&places.instances) {
-            let subject = &self.context.order.subject;
-            self.wait_ready(&instance.participant, subject, place)
-                .await?;
+            let ready = &self.context.order.subject.ready;
+            self.wait_ready(&instance.participant, ready, place).await?;
         }
         Ok(())
     }
 
-    /// A participant with a log of its own. `server`: what is started.
+    /// A server by its role, with a log of its own name.
     fn participant(
         &self,
         role: Role,
         server: &PlannedSubject,
         resolved: Resolved,
-        log_name: String,
+        name: String,
     ) -> Participant {
-        let title = match role {
-            Role::Backing => format!("backing {}", server.id),
-            Role::Front => format!("front {}", server.id),
-            _ => "subject".to_owned(),
+        let kind = if role == Role::Front {
+            "front"
+        } else {
+            "backing"
         };
-        Participant::new(
-            self.children.clone(),
-            (role, title),
-            (resolved, &server.stop),
-            &self.context.order.cores.subject,
-            log_name,
-            self.network.clone(),
-        )
+        Participant {
+            role,
+            title: format!("{kind} {}", server.id),
+            resolved,
+            cores: self.context.order.cores.subject.clone(),
+            log_name: format!("-{name}"),
+            ..Participant::new(self.children.clone(), self.network.clone(), &server.stop)
+        }
     }
 
     async fn bring_up(
@@ -192,11 +194,11 @@ impl Participants {
     async fn wait_ready(
         &self,
         participant: &Rc<Participant>,
-        server: &PlannedSubject,
+        ready: &ReadySign,
         place: &Place,
     ) -> Result<(), Halt> {
         let before = format!("the {} was ready", participant.title);
-        let waiting = participant.ready(&server.ready, place);
+        let waiting = participant.ready(ready, place);
         let waiting = self.context.unless_interrupted(waiting);
         let others = self.living.iter();
         let others = others.filter(|other| !Rc::ptr_eq(other, participant));

@@ -53,17 +53,14 @@ impl<'a> ClientPeer<'a> {
             network: network.words().to_owned(),
             ..ClientReport::default()
         };
-        let participant = Participant::new(
-            lifecycle.children.clone(),
-            (Role::Peer, "peer".to_owned()),
-            (
-                start::resolve_peer(order, &server, asked, &place),
-                &server.stop,
-            ),
-            &order.cores.generator,
-            ".peer".to_owned(),
-            network,
-        );
+        let participant = Participant {
+            role: Role::Peer,
+            title: "peer".to_owned(),
+            resolved: start::resolve_peer(order, &server, asked, &place),
+            cores: order.cores.generator.clone(),
+            log_name: ".peer".to_owned(),
+            ..Participant::new(lifecycle.children.clone(), network, &server.stop)
+        };
         let own = server.counts.as_ref().map_or(0, |sign| sign.own_requests);
         Ok(ClientPeer {
             context,

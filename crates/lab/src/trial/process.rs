@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use prony_base::{Instant, Nanos, clock};
 use prony_engine::Task;
-use prony_record::{Exit, Output, Phase, ReadySign, Role, StopRule};
+use prony_record::{Exit, Output, Phase, ReadyKind, ReadySign, Role, StopRule};
 use prony_runtime::coroutines::ManualEvent;
 use prony_runtime::services::{Context, Failure, Service};
 use rustix::fs::{Mode, OFlags};
@@ -227,7 +227,8 @@ impl Service for Children {
 
 /// A server of a trial: how it is started, its process and its log. Outlives its services.
 pub struct Participant {
-    children: Rc<Children>,
+    /// All processes of the trial.
+    pub children: Rc<Children>,
     /// Its role in the trial.
     pub role: Role,
     /// Its name in messages, after `the`: `subject`, `backing backing/redis`.
@@ -243,7 +244,7 @@ pub struct Participant {
     /// Where its standard output goes.
     pub output: Output,
     /// The process that reads it, if any.
-    pub reader: RefCell<Reader>,
+    pub reader: RefCell<Option<Rc<Child>>>,
     /// The network on whose far side it is started.
     pub network: Rc<Network>,
     /// Its log, once it was started.
@@ -255,23 +256,16 @@ pub struct Participant {
 }
 
 impl Participant {
-    /// One that has not been started, of `role` and `title`, on the far side of `network`; its output goes to its log.
-    pub fn new(
-        children: Rc<Children>,
-        (role, title): (Role, String),
-        (resolved, stop): (Resolved, &StopRule),
-        cores: &[u32],
-        log_name: String,
-        network: Rc<Network>,
-    ) -> Participant {
+    /// One that has not been started, on the far side of `network`; its output goes to its log.
+    pub fn new(children: Rc<Children>, network: Rc<Network>, stop: &StopRule) -> Participant {
         Participant {
             children,
-            role,
-            title,
-            resolved,
-            cores: cores.to_vec(),
+            role: Role::Subject,
+            title: String::new(),
+            resolved: Resolved::default(),
+            cores: Vec::new(),
             stop_signal: StopSignal::of(stop),
-            log_name,
+            log_name: String::new(),
             output: Output::File,
             reader: RefCell::default(),
             network,
@@ -299,7 +293,7 @@ impl Participant {
         if let Some(exit) = child.and_then(|child| child.exit()) {
             return Err(ended("", exit));
         }
-        let reader = self.reader.borrow().child();
+        let reader = self.reader.borrow().clone();
         match reader.and_then(|child| child.exit()) {
             Some(exit) => Err(ended("'s reader", exit)),
             None => Ok(()),
@@ -319,7 +313,7 @@ impl Participant {
     pub fn processes(&self) -> Vec<Rc<Child>> {
         let own = self.child.borrow().clone();
         own.into_iter()
-            .chain(self.reader.borrow().child())
+            .chain(self.reader.borrow().clone())
             .collect()
     }
 
@@ -345,7 +339,7 @@ impl Participant {
 
     fn spawn(&self) -> Result<(), Halt> {
         let log = self.children.context.log(&self.log_name)?;
-        let reader = Reader::start(self, &log);
+        let reader = start_reader(self, &log);
         let (output, reader) = reader.map_err(Halt::io("its output has nowhere to go"))?;
         *self.reader.borrow_mut() = reader;
         let (program, mut command) = self.command(&log, output)?;
@@ -367,7 +361,7 @@ impl Participant {
         let timeout = Nanos(sign.timeout_ns);
         let began = clock::monotonic();
         let deadline = began + timeout;
-        while !self.is_ready(sign, place)? {
+        while !self.is_ready(sign, place) {
             let now = clock::monotonic();
             if now > deadline {
                 let missed = sign_in_words(sign);
@@ -397,19 +391,15 @@ impl Participant {
         }
     }
 
-    /// Probes once for the ready sign. Errors: the sign is unknown.
-    fn is_ready(&self, sign: &ReadySign, place: &Place) -> Result<bool, Halt> {
+    /// Probes once for the ready sign.
+    fn is_ready(&self, sign: &ReadySign, place: &Place) -> bool {
         let log = self.log.borrow();
-        let Some(log) = &*log else { return Ok(false) };
-        match sign.sign.as_str() {
-            "port" => Ok(TcpStream::connect_timeout(&place.address, ATTEMPT_TIMEOUT).is_ok()),
-            "line" => Ok(log.has_line(&sign.text)),
-            "http" => Ok(verify::answers_ok(
-                &place.destination(),
-                &sign.text,
-                ATTEMPT_TIMEOUT,
-            )),
-            other => Err(Halt::Failed(format!("`{other}` is no sign of readiness"))),
+        let Some(log) = &*log else { return false };
+        let to = place.destination();
+        match sign.sign {
+            ReadyKind::Port => TcpStream::connect_timeout(&to.address, ATTEMPT_TIMEOUT).is_ok(),
+            ReadyKind::Line => log.has_line(&sign.text),
+            ReadyKind::Http => verify::answers_ok(&to, &sign.text, ATTEMPT_TIMEOUT),
         }
     }
 }
@@ -458,86 +448,53 @@ impl Service for Participant {
         if let Some(child) = child {
             self.children.end(&child).await;
         }
-        self.reader.take().end(&self.children).await;
+        if let Some(reader) = self.reader.take() {
+            // It ends once all that was printed has been read.
+            let handle = &self.children.context.handle;
+            let _ = handle.timeout(READER_TIMEOUT, reader.ended()).await;
+            self.children.end(&reader).await;
+        }
         Ok(())
     }
 }
 
 /// The ready sign as a noun for a message: `a port that accepts connections`.
 fn sign_in_words(sign: &ReadySign) -> String {
-    match sign.sign.as_str() {
-        "line" => format!("a line with `{}` in its output", sign.text),
-        "http" => format!("status 200 for `GET {}`", sign.text),
-        _ => "a port that accepts connections".to_owned(),
+    match sign.sign {
+        ReadyKind::Line => format!("a line with `{}` in its output", sign.text),
+        ReadyKind::Http => format!("status 200 for `GET {}`", sign.text),
+        ReadyKind::Port => "a port that accepts connections".to_owned(),
     }
 }
 
-/// The reader of a server's standard output.
-#[derive(Default)]
-pub enum Reader {
-    /// None: the output goes to a file or to `/dev/null`.
-    #[default]
-    Nobody,
-    /// A process at the other end of a pipe or a terminal.
-    Process(Rc<Child>),
+/// Starts the process that reads a server's standard output, if there is to be one, and returns that output for the server.
+fn start_reader(server: &Participant, log: &Log) -> io::Result<(Stdio, Option<Rc<Child>>)> {
+    match server.output {
+        Output::File => Ok((log.writer()?, None)),
+        Output::Null => Ok((Stdio::null(), None)),
+        Output::Pipe => {
+            let (from, to) = io::pipe()?;
+            let reader = read_from(from.into(), log.writer()?, server, log)?;
+            Ok((to.into(), Some(reader)))
+        }
+        Output::Terminal => {
+            let (from, to) = terminal()?;
+            // The end of a terminal is an I/O error, which the reader would print.
+            let reader = read_from(from.into(), Stdio::null(), server, log)?;
+            Ok((to.into(), Some(reader)))
+        }
+    }
 }
 
-impl Reader {
-    /// Starts the reader that the participant needs, and returns the standard output for its process.
-    fn start(participant: &Participant, log: &Log) -> io::Result<(Stdio, Reader)> {
-        match participant.output {
-            Output::File => Ok((log.writer()?, Reader::Nobody)),
-            Output::Null => Ok((Stdio::null(), Reader::Nobody)),
-            Output::Pipe => {
-                let (from, to) = io::pipe()?;
-                let reader = Reader::read(from.into(), log.writer()?, participant, log)?;
-                Ok((to.into(), reader))
-            }
-            Output::Terminal => {
-                let (from, to) = terminal()?;
-                // The end of a terminal is an I/O error, which the reader would print.
-                let reader = Reader::read(from.into(), Stdio::null(), participant, log)?;
-                Ok((to.into(), reader))
-            }
-        }
-    }
-
-    /// Starts the process that reads `from`.
-    fn read(
-        from: Stdio,
-        errors: Stdio,
-        participant: &Participant,
-        log: &Log,
-    ) -> io::Result<Reader> {
-        let mut command = Command::new(READER);
-        command.stdin(from).stdout(log.writer()?).stderr(errors);
-        launch::without_capabilities(&mut command, CapabilitySet::empty(), false);
-        let start = || launch::start(&mut command);
-        let child = launch::on_cores(&participant.cores, start)??;
-        let children = &participant.children;
-        let child = children.follow(child.id(), participant.role, READER_STOP_SIGNAL);
-        Ok(Reader::Process(child))
-    }
-
-    /// Its process, where it is one.
-    pub fn child(&self) -> Option<Rc<Child>> {
-        match self {
-            Reader::Process(child) => Some(child.clone()),
-            Reader::Nobody => None,
-        }
-    }
-
-    /// Waits until everything printed has been read, once the writer has ended.
-    async fn end(self, children: &Children) {
-        match self {
-            Reader::Nobody => {}
-            Reader::Process(child) => {
-                let handle = &children.context.handle;
-                let _ = handle.timeout(READER_TIMEOUT, child.ended()).await;
-                children.end(&child).await;
-            }
-        }
-    }
+/// Starts a process that reads `from`.
+fn read_from(from: Stdio, errors: Stdio, server: &Participant, log: &Log) -> io::Result<Rc<Child>> {
+    let mut command = Command::new(READER);
+    command.stdin(from).stdout(log.writer()?).stderr(errors);
+    launch::without_capabilities(&mut command, CapabilitySet::empty(), false);
+    let start = || launch::start(&mut command);
+    let child = launch::on_cores(&server.cores, start)??;
+    let children = &server.children;
+    Ok(children.follow(child.id(), server.role, READER_STOP_SIGNAL))
 }
 
 /// Opens a pseudoterminal: the end that is read, and the end that programs print to.

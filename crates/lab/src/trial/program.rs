@@ -245,11 +245,10 @@ impl<'a> ProgramTrial<'a> {
     fn lines_of_program(&self, text: &str) -> Result<Vec<ProgramLine>, Halt> {
         let TrialOrder { subject, cell, .. } = &self.context.order;
         let pattern = subject.program_output.as_deref().map(Pattern::new);
-        let mut texts = subject.program.iter().chain(subject.program_env.values());
         let asked = Asked {
             count: cell.count.unwrap_or(0),
             threads: self.threads,
-            told_threads: texts.any(|text| text.contains("{threads}")),
+            told_threads: subject.mentions(self.work, "{threads}"),
         };
         let pattern = pattern.transpose().map_err(Halt::Failed)?;
         let lines = printed::read(text, pattern.as_ref(), &asked).map_err(Halt::Failed)?;
@@ -284,10 +283,9 @@ impl<'a> ProgramTrial<'a> {
         text: &str,
     ) -> Result<ProgramLine, Halt> {
         let TrialOrder { subject, cell, .. } = &self.context.order;
-        let mut texts = subject.client.iter().chain(subject.client_env.values());
         let peer = self.peer.as_ref();
         let asked = AskedClient {
-            told_threads: texts.any(|text| text.contains("{threads}")),
+            told_threads: subject.mentions(self.work, "{threads}"),
             work: &asked.work,
             connections: cell.connections,
             threads: self.threads,

@@ -114,26 +114,27 @@ impl Runner {
 
     /// How it ended; `None`: it has not.
     pub fn exit(&self) -> Option<Exit> {
-        self.ran.borrow().as_ref().map(|ran| ran.exit.clone())
+        let ran = self.ran.borrow();
+        ran.as_ref().map(|ran| ran.ended.exit.clone())
     }
 
     /// What the kernel says of it, without lines; `None`: it has not ended.
     pub fn usage(&self) -> Option<ProgramReport> {
         self.ran.borrow().as_ref().map(|ran| ProgramReport {
             wall_ns: ran.wall_ns,
-            user_ns: ran.user_ns,
-            system_ns: ran.system_ns,
-            peak_bytes: ran.peak_bytes,
+            user_ns: ran.ended.user.0,
+            system_ns: ran.ended.system.0,
+            peak_bytes: ran.ended.peak_bytes,
             lines: Vec::new(),
         })
     }
 
     /// Its record as a process of the trial; `None`: it has not been reaped.
     pub fn record(&self) -> Option<ProcessRecord> {
-        let ran = self.ran.borrow().clone()?;
+        let ended = self.ran.borrow().as_ref()?.ended.clone();
         let command = self.resolved.command.clone();
         let program = command.first().map_or("", String::as_str);
-        let exit = match ran.exit {
+        let exit = match ended.exit {
             Exit::Signal { signal, .. } => Exit::Signal {
                 signal,
                 asked: self.stopped.get(),
@@ -145,14 +146,14 @@ impl Runner {
             name: program.rsplit('/').next().unwrap_or_default().to_owned(),
             pid: self.pid.get().unwrap_or(0),
             parent_pid: std::process::id(),
-            cpu_ns: ran.user_ns + ran.system_ns,
+            cpu_ns: ended.cpu().0,
             memory: MemoryMarks {
-                peak_bytes: Some(ran.peak_bytes),
+                peak_bytes: Some(ended.peak_bytes),
                 ..MemoryMarks::default()
             },
             threads: Vec::new(),
-            switches_voluntary: ran.switches_voluntary,
-            switches_involuntary: ran.switches_involuntary,
+            switches_voluntary: ended.switches_voluntary,
+            switches_involuntary: ended.switches_involuntary,
             exit: Some(exit),
             command,
         })

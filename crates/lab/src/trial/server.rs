@@ -23,7 +23,6 @@ use prony_base::{Instant, Nanos, clock};
 use prony_record::{CounterReport, Ended, Histogram, Phase, PlannedCounter, Role, Source, Trial};
 use prony_runtime::services::Definition;
 use prony_wire::Method;
-use rustix::thread::ClockId;
 
 use super::context::{Halt, TrialContext};
 use super::counter::{self, Expected, Resting};
@@ -73,57 +72,6 @@ impl<'a> ServerTrial<'a> {
             context,
             histogram: None,
         }
-    }
-
-    async fn until_drained(&mut self) -> Result<(), Halt> {
-        self.lifecycle.prepare()?;
-        let places = Places::find(
-            &self.context.order,
-            &self.lifecycle.network,
-            &self.context.trial.borrow(),
-        )
-        .map_err(Halt::io("there is no place to listen"))?;
-        self.lifecycle.enter(Phase::Start);
-        self.lifecycle.watch_over().await?;
-        self.participants.start(&self.lifecycle, &places).await?;
-        self.lifecycle.enter(Phase::Ready);
-        self.participants.ready(&self.lifecycle, &places).await?;
-        self.lifecycle.enter(Phase::Verify);
-        self.verify(&places)?;
-        if self.context.order.check_only {
-            return Ok(());
-        }
-        self.rest(&places).await?;
-        self.counter_before(&places).await?;
-        self.lifecycle.enter(Phase::WarmUp);
-        if self.context.order.in_turns {
-            return self.in_turns(&places).await;
-        }
-        let strace = profiling::attach(&self.context, &self.lifecycle.children).await?;
-        let (load, window) = self.start_load(&places).await?;
-        // A generator that fills its core would keep the clocks from being read in time.
-        // An ordinary user may not be urgent; the record says when they were read late.
-        let _ = launch::urgent(true);
-        let lived = self.warm_up_and_measure(window).await;
-        let _ = launch::urgent(false);
-        let lived = lived?;
-        self.lifecycle
-            .enter(match self.context.order.workload.find_max {
-                Some(_) => Phase::Search,
-                None => Phase::Drain,
-            });
-        let drained = self.drain(&load).await;
-        if let Some(strace) = strace {
-            profiling::detach(&self.context, &self.lifecycle.children, strace).await;
-        }
-        if let Err(failed) = lived {
-            // What was measured until then is kept; the failure is that of the window.
-            self.context.leave();
-            self.context.blame(Phase::Measure);
-            return Err(failed);
-        }
-        drained?;
-        self.counter_after(&places).await
     }
 
     /// Checks the responses of every server that the load goes to; the record keeps the checks of the
@@ -248,13 +196,13 @@ impl<'a> ServerTrial<'a> {
         samples: u32,
         waiting: impl Future<Output = Result<(), Halt>>,
     ) -> (Result<(), Halt>, Nanos, Nanos) {
-        sleep_until(window.start);
+        launch::sleep_until(window.start);
         let open = self.lifecycle.open_window(samples);
         let start = open.start;
         let waited = waiting.await;
         self.context.sampler.borrow_mut().look();
         if waited.is_ok() {
-            sleep_until(window.end);
+            launch::sleep_until(window.end);
         }
         let (end, used) = self.lifecycle.close_window(open);
         let measured = window.end.since(window.start);
@@ -401,7 +349,54 @@ impl<'a> TrialCourse<'a> for ServerTrial<'a> {
     }
 
     async fn carry_out(&mut self) -> Result<(), Halt> {
-        self.until_drained().await
+        self.lifecycle.prepare()?;
+        let places = Places::find(
+            &self.context.order,
+            &self.lifecycle.network,
+            &self.context.trial.borrow(),
+        )
+        .map_err(Halt::io("there is no place to listen"))?;
+        self.lifecycle.enter(Phase::Start);
+        self.lifecycle.watch_over().await?;
+        self.participants.start(&self.lifecycle, &places).await?;
+        self.lifecycle.enter(Phase::Ready);
+        self.participants.ready(&self.lifecycle, &places).await?;
+        self.lifecycle.enter(Phase::Verify);
+        self.verify(&places)?;
+        if self.context.order.check_only {
+            return Ok(());
+        }
+        self.rest(&places).await?;
+        self.counter_before(&places).await?;
+        self.lifecycle.enter(Phase::WarmUp);
+        if self.context.order.in_turns {
+            return self.in_turns(&places).await;
+        }
+        let strace = profiling::attach(&self.context, &self.lifecycle.children).await?;
+        let (load, window) = self.start_load(&places).await?;
+        // A generator that fills its core would keep the clocks from being read in time.
+        // An ordinary user may not be urgent; the record says when they were read late.
+        let _ = launch::urgent(true);
+        let lived = self.warm_up_and_measure(window).await;
+        let _ = launch::urgent(false);
+        let lived = lived?;
+        self.lifecycle
+            .enter(match self.context.order.workload.find_max {
+                Some(_) => Phase::Search,
+                None => Phase::Drain,
+            });
+        let drained = self.drain(&load).await;
+        if let Some(strace) = strace {
+            profiling::detach(&self.context, &self.lifecycle.children, strace).await;
+        }
+        if let Err(failed) = lived {
+            // What was measured until then is kept; the failure is that of the window.
+            self.context.leave();
+            self.context.blame(Phase::Measure);
+            return Err(failed);
+        }
+        drained?;
+        self.counter_after(&places).await
     }
 
     fn finish(self, trial: &mut Trial) -> Option<Histogram> {
@@ -427,7 +422,7 @@ fn verified(order: &TrialOrder, place: &Place, number: usize) -> Result<Verified
         let before = (number * scenario.flows.len()) as u64;
         let timeout = verify::answer_timeout(&order.workload);
         let checks = walk::walk(&load, scenario, before, timeout);
-        return Ok(Verified::of(checks));
+        return Ok(Verified::from(checks));
     }
     let sent = sending::of(&order.workload, &place.authority, order.seed)?;
     Ok(verify::verify(&subject_of(order, place, &sent), order.seed))
@@ -461,15 +456,4 @@ fn ask_number(counter: &PlannedCounter, place: &Place) -> Result<u64, Halt> {
 /// When what lasts until `moment` is woken: the rest of the way it is waited for outside of the loop.
 pub(super) fn shortly_before(moment: Instant) -> Instant {
     Instant(moment.0.saturating_sub(SHORTLY.0))
-}
-
-/// Sleeps until a moment of `CLOCK_MONOTONIC`; returns at once where it has passed.
-fn sleep_until(moment: Instant) {
-    let request = rustix::thread::Timespec {
-        tv_sec: (moment.0 / 1_000_000_000) as i64,
-        tv_nsec: (moment.0 % 1_000_000_000) as _,
-    };
-    while rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &request)
-        == Err(rustix::io::Errno::INTR)
-    {}
 }

@@ -12,18 +12,18 @@ use std::time::Duration;
 
 use prony_base::Nanos;
 use prony_program::sibling;
-use prony_record::{Cell, PlannedClient, PlannedProgram, PlannedSubject, Source, Trial};
+use prony_record::{Cell, PlannedClient, PlannedProgram, PlannedSubject, Source, Trial, Work};
 use prony_tls::{CertificateText, KEY_FILE};
 use prony_wire::Method;
 
 use crate::counts::ANSWER_BYTES_MAX;
 use crate::exchange::{self, Answer, Destination, KeptBody, Trust};
 use crate::experiment::spoken::PROTOCOL;
-use crate::experiment::words::{ORIGINALS, SYSTEMS, fill};
+use crate::experiment::words::{ORIGINALS, fill};
 use crate::experiment::{Spoken, THREADS};
 use crate::launch::{Resolved, SERVER_PORT, SERVER_PORTS};
 use crate::network::Network;
-use crate::plan::client;
+use crate::plan::client::seconds;
 use crate::supervise::TrialOrder;
 use prony_load::target;
 
@@ -210,25 +210,24 @@ fn ports(own: bool, used: usize, count: usize) -> io::Result<Vec<u16>> {
 /// the cell's settings put in. `place`: where that instance is to be.
 pub fn resolve(order: &TrialOrder, places: &Places, instance: usize, place: &Place) -> Resolved {
     let subject = &order.subject;
-    let told = order.cell.settings.get(THREADS).cloned();
-    let threads = told.unwrap_or_else(|| subject.threads.to_string());
+    let threads = order.cell.settings.get(THREADS).cloned();
+    let threads = threads.unwrap_or_else(|| subject.threads.to_string());
     let mut values = of_server(&order.work_dir, place, threads, 0);
-    values.push(("{instance}".to_owned(), instance.to_string()));
+    values.extend(braced([("instance", instance.to_string())]));
     values.extend(of_backings(order, places));
-    values.extend(folders(order, subject));
+    values.extend(folders(order, subject, &order.cell));
     if let Some(Trust::Certificate(certificate)) = &place.trust {
-        let key = certificate.with_file_name(KEY_FILE);
-        values.push((
-            "{certificate}".to_owned(),
-            certificate.display().to_string(),
+        let files = [
+            ("certificate", certificate.clone()),
+            ("key", certificate.with_file_name(KEY_FILE)),
+        ];
+        values.extend(braced(
+            files.map(|(name, file)| (name, file.display().to_string())),
         ));
-        values.push(("{key}".to_owned(), key.display().to_string()));
     }
-    let mut command = subject.start.clone();
     let protocol = order.cell.settings.get(PROTOCOL);
     let more = protocol.and_then(|protocol| subject.protocols.get(protocol));
-    command.extend(more.into_iter().flatten().cloned());
-    let resolved = filled(subject, &values, &command, &subject.env);
+    let resolved = filled(subject, Work::Server, more.into_iter().flatten(), &values);
     with_settings(order, &values, resolved)
 }
 
@@ -251,7 +250,8 @@ pub fn resolve_front(
     order: &TrialOrder,
     front: &PlannedSubject,
     places: &Places,
-    (place, work): (&Place, &Path),
+    place: &Place,
+    work: &Path,
 ) -> Resolved {
     let mut values = of_server(work, place, threads_of(front), 0);
     values.push(("{upstreams}".to_owned(), places.upstreams()));
@@ -260,8 +260,8 @@ pub fn resolve_front(
 
 /// Fills in the command of a backing, a front or a peer, which have no settings: those are the subject's.
 fn resolve_service(order: &TrialOrder, server: &PlannedSubject, mut values: Values) -> Resolved {
-    values.extend(folders_of(order, server, &Cell::default()));
-    filled(server, &values, &server.start, &server.env)
+    values.extend(folders(order, server, &Cell::default()));
+    filled(server, Work::Server, [], &values)
 }
 
 fn threads_of(server: &PlannedSubject) -> String {
@@ -290,30 +290,32 @@ pub fn resolve_peer(
 }
 
 fn of_server(work: &Path, place: &Place, threads: String, payload_bytes: u64) -> Values {
-    vec![
-        ("{host}".to_owned(), place.address.ip().to_string()),
-        ("{port}".to_owned(), place.address.port().to_string()),
-        ("{threads}".to_owned(), threads),
-        ("{work}".to_owned(), work.display().to_string()),
-        ("{payload_bytes}".to_owned(), payload_bytes.to_string()),
-    ]
+    braced([
+        ("host", place.address.ip().to_string()),
+        ("port", place.address.port().to_string()),
+        ("threads", threads),
+        ("work", work.display().to_string()),
+        ("payload_bytes", payload_bytes.to_string()),
+    ])
+}
+
+/// Values by placeholders of these names.
+fn braced<const N: usize>(values: [(&str, String); N]) -> Values {
+    let value = |(name, value)| (format!("{{{name}}}"), value);
+    values.map(value).into()
 }
 
 /// The program's command, likewise. `{work}` is the name of the work here.
-pub fn resolve_program(order: &TrialOrder, asked: &PlannedProgram, threads: u32) -> Resolved {
-    let subject = &order.subject;
-    let mut values = vec![
-        ("{work}".to_owned(), asked.work.clone()),
-        (
-            "{count}".to_owned(),
-            order.cell.count.unwrap_or(0).to_string(),
-        ),
-        ("{threads}".to_owned(), threads.to_string()),
-    ];
-    values.extend(folders(order, subject));
-    let mut command = subject.program.clone();
-    command.extend(asked.args.iter().cloned());
-    let resolved = filled(subject, &values, &command, &subject.program_env);
+pub fn resolve_program(order: &TrialOrder, program: &PlannedProgram, threads: u32) -> Resolved {
+    let count = order.cell.count.unwrap_or(0);
+    let mut values = braced([
+        ("work", program.work.clone()),
+        ("count", count.to_string()),
+        ("threads", threads.to_string()),
+    ]);
+    values.extend(folders(order, &order.subject, &order.cell));
+    let work = Work::Program(program);
+    let resolved = filled(&order.subject, work, &program.args, &values);
     with_settings(order, &values, resolved)
 }
 
@@ -321,61 +323,48 @@ pub fn resolve_program(order: &TrialOrder, asked: &PlannedProgram, threads: u32)
 /// `place`: where its peer is, as it reaches it.
 pub fn resolve_client(
     order: &TrialOrder,
-    asked: &PlannedClient,
+    client: &PlannedClient,
     threads: u32,
     place: &Place,
 ) -> (Resolved, Resolved) {
     let subject = &order.subject;
     let connections = order.cell.connections;
-    let value = |name: &str, value: String| (format!("{{{name}}}"), value);
-    let number = |name: &str, number: u64| value(name, number.to_string());
-    let mut values = vec![
-        value("url", format!("http://{}{}", place.authority, asked.path)),
-        value("host", place.address.ip().to_string()),
-        number("port", place.address.port().into()),
-        value("path", asked.path.clone()),
-        number("threads", threads.into()),
-        number("connections", connections.into()),
-        number(
-            "connections_per_thread",
-            (connections / threads.max(1)).into(),
-        ),
-        number("seconds", client::seconds(Nanos(order.duration_ns))),
-        number("payload_bytes", asked.payload_bytes),
-        value("work", asked.work.clone()),
-    ];
-    values.extend(folders(order, subject));
-    let mut command = subject.client.clone();
-    command.extend(asked.args.iter().cloned());
-    let resolved = filled(subject, &values, &command, &subject.client_env);
+    let per_thread = connections / threads.max(1);
+    let mut values = braced([
+        ("url", format!("http://{}{}", place.authority, client.path)),
+        ("host", place.address.ip().to_string()),
+        ("port", place.address.port().to_string()),
+        ("path", client.path.clone()),
+        ("threads", threads.to_string()),
+        ("connections", connections.to_string()),
+        ("connections_per_thread", per_thread.to_string()),
+        ("seconds", seconds(Nanos(order.duration_ns)).to_string()),
+        ("payload_bytes", client.payload_bytes.to_string()),
+        ("work", client.work.clone()),
+    ]);
+    values.extend(folders(order, subject, &order.cell));
+    let resolved = filled(subject, Work::Client(client), &client.args, &values);
+    let translate = subject.client_translate.iter();
     // Settings are the client's, not those of what reads its output.
-    let translate = filled(
-        subject,
-        &values,
-        &subject.client_translate,
-        &subject.client_env,
-    );
-    (with_settings(order, &values, resolved), translate)
+    let translation = Resolved {
+        command: translate.map(|word| fill(word, &values)).collect(),
+        ..resolved.clone()
+    };
+    (with_settings(order, &values, resolved), translation)
 }
 
 type Values = Vec<(String, String)>;
 
-/// Folders, the prony binary, and the builds that the cell chooses.
-fn folders(order: &TrialOrder, subject: &PlannedSubject) -> Values {
-    folders_of(order, subject, &order.cell)
-}
-
-fn folders_of(order: &TrialOrder, subject: &PlannedSubject, cell: &Cell) -> Values {
-    let mut values = vec![
-        ("{dir}".to_owned(), dir(subject)),
-        ("{build}".to_owned(), subject.build_dir.clone()),
-        (format!("{{{ORIGINALS}}}"), subject.originals_dir.clone()),
-        ("{prony}".to_owned(), order.prony.display().to_string()),
-        (
-            SYSTEMS.to_owned(),
-            sibling::SYSTEMS.beside(&order.prony).display().to_string(),
-        ),
-    ];
+/// Folders, the prony binary, and the builds that `cell` chooses.
+fn folders(order: &TrialOrder, subject: &PlannedSubject, cell: &Cell) -> Values {
+    let systems = sibling::SYSTEMS.beside(&order.prony);
+    let mut values = braced([
+        ("dir", dir(subject)),
+        ("build", subject.build_dir.clone()),
+        (ORIGINALS, subject.originals_dir.clone()),
+        ("prony", order.prony.display().to_string()),
+        ("systems", systems.display().to_string()),
+    ]);
     for (name, offered) in &subject.variants {
         let chosen = cell.settings.get(name).or(offered.first());
         let value = chosen.cloned().unwrap_or_default();
@@ -391,15 +380,17 @@ fn dir(subject: &PlannedSubject) -> String {
     }
 }
 
-/// Puts the values in.
-fn filled(
-    subject: &PlannedSubject,
+/// The command by which a subject does `work`, with the words that are added and the values put in.
+fn filled<'a>(
+    subject: &'a PlannedSubject,
+    work: Work<'_>,
+    more: impl IntoIterator<Item = &'a String>,
     values: &Values,
-    command: &[String],
-    env: &BTreeMap<String, String>,
 ) -> Resolved {
+    let (command, env) = subject.command(work);
+    let words = command.iter().chain(more);
     Resolved {
-        command: command.iter().map(|word| fill(word, values)).collect(),
+        command: words.map(|word| fill(word, values)).collect(),
         env: fill_all(env, values),
         dir: dir(subject).into(),
         root: subject.root_dir.clone().into(),
@@ -543,7 +534,7 @@ mod tests {
         let backing = resolve_backing(&order, &order.backings[0], place, work);
         assert_eq!(backing.command, ["90", "/w/redis", "{upstreams}"]);
         let place = places.front.as_ref().unwrap();
-        let front = resolve_front(&order, &front, &places, (place, work));
+        let front = resolve_front(&order, &front, &places, place, work);
         assert_eq!(front.command, ["91", "127.0.0.1:81,127.0.0.1:82", "2"]);
         assert!(front.env.is_empty());
     }

@@ -207,7 +207,7 @@ pub fn subject(name: &str, env: &[(&str, &str)]) -> PlannedSubject {
         start: words.iter().map(|&word| word.to_owned()).collect(),
         env: environment,
         ready: ReadySign {
-            sign: "http".to_owned(),
+            sign: prony_record::ReadyKind::Http,
             text: "/hello".to_owned(),
             timeout_ns: 20_000_000_000,
         },

@@ -53,7 +53,7 @@ fn counter(env: &[(&str, &str)]) -> PlannedSubject {
 /// A service that is ready when it listens.
 fn service(name: &str, env: &[(&str, &str)]) -> PlannedSubject {
     let mut service = subject(name, env);
-    service.ready.sign = "port".to_owned();
+    service.ready.sign = prony_record::ReadyKind::Port;
     service.ready.text.clear();
     service
 }
