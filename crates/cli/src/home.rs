@@ -107,7 +107,7 @@ impl Home {
             cache: &self.cache,
             originals: self.originals.as_deref(),
             prony: &self.prony,
-            kept: self.builds_kept,
+            builds_max: self.builds_kept,
             cancel,
             only_kept: false,
         }

@@ -179,7 +179,7 @@ impl ExperimentRun<'_> {
     fn measure_and_render(&self, plan: &Plan, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
         let dir = folder::choose(self.words)?;
         let environment = self.environment(plan)?;
-        writeln!(streams.err, "  who runs what: {}", launch::who_runs_what())?;
+        writeln!(streams.err, "  who runs what: {}", launch::privileges())?;
         if environment.driver != "ring" {
             writeln!(streams.err, "  the load runs on {}", environment.driver)?;
         }

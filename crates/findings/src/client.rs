@@ -15,7 +15,7 @@ use crate::limits;
 use crate::measure;
 
 /// What the client says of its requests.
-pub fn said(trial: &Trial) -> Option<&ClientFigures> {
+pub fn figures(trial: &Trial) -> Option<&ClientFigures> {
     measure::line(trial.program.as_ref()?)?.client.as_ref()
 }
 
@@ -29,7 +29,7 @@ pub fn agrees(trial: &Trial, connections: u32) -> Option<Agreement> {
 
 /// Latency of the answers, where the client gives any.
 pub fn latency(trial: &Trial) -> Option<&LatencyNs> {
-    let latency = said(trial)?.latency.as_ref()?;
+    let latency = figures(trial)?.latency.as_ref()?;
     (latency.max > 0 || latency.mean > 0.0).then_some(latency)
 }
 
@@ -65,7 +65,7 @@ pub fn bytes_per_s(program: &ProgramReport) -> Option<Rate> {
     (line.bytes > 0).then(|| Rate(line.bytes as f64 / seconds))
 }
 
-/// Which side was at its limit.
+/// The side that was at its limit.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Limit {
     /// The client, and the peer had time left.
@@ -90,7 +90,7 @@ pub struct Busy {
 impl Busy {
     /// How busy the two sides of a trial were. A core counts only where the side's own processes used half
     /// of it; else what these used does. The client's cores are as many as its threads, as far as there are.
-    pub fn of(trial: &Trial, cores: &Cores) -> Busy {
+    pub fn new(trial: &Trial, cores: &Cores) -> Busy {
         let own = by_cpu_time(trial, cores);
         Busy {
             client: largest([
@@ -101,7 +101,7 @@ impl Busy {
         }
     }
 
-    /// Who was at the limit of 95 %; `None` where one side is not known.
+    /// The side that was at the limit of 95 %; `None` where one side is not known.
     pub fn limit(&self) -> Option<Limit> {
         let full = |side: Option<Share>| Some(side?.0 >= limits::SATURATED_SHARE);
         Some(match (full(self.client)?, full(self.peer)?) {
@@ -139,17 +139,20 @@ fn by_cpu_time(trial: &Trial, cores: &Cores) -> Option<Share> {
 /// would make a full peer look idle.
 fn peer(trial: &Trial) -> Option<Share> {
     let sampled = measure::sampled(trial)?.0 as f64;
-    let asked = measure::elapsed(trial.program.as_ref()?).map_or(sampled, |t| t.0.min(sampled));
-    let of_asked = |share: Share| Share((share.0 * sampled / asked).min(1.0));
+    let requested = measure::elapsed(trial.program.as_ref()?).map_or(sampled, |t| t.0.min(sampled));
+    let of_requested = |share: Share| Share((share.0 * sampled / requested).min(1.0));
     let used = measure::cpu(trial, Role::Peer);
     let own = used.and_then(|time| measure::share_of_window(trial, time));
-    let own = own.map(of_asked);
+    let own = own.map(of_requested);
     let core = largest([
         measure::busiest_core(trial, Role::Peer),
         measure::busiest_core(trial, Role::Generator),
     ]);
-    let core = core.map(of_asked);
-    largest([own_core(core, own), thread(trial, Role::Peer).map(of_asked)])
+    let core = core.map(of_requested);
+    largest([
+        own_core(core, own),
+        thread(trial, Role::Peer).map(of_requested),
+    ])
 }
 
 /// How busy a core was on account of a side that used `own` of it: all of what it was, or, where most of

@@ -86,7 +86,7 @@ pub struct Added {
     pub latency: Time,
     /// Latency from being handed to the kernel: without lateness and the wait for a slot.
     pub from_submitted: Time,
-    /// From arriving to being taken, at most.
+    /// Longest time from the arrival of an answer to its being taken.
     pub pick_up: Time,
     /// Whether the latency ends when the answer arrived, so that pick-up is no part of it.
     is_by_kernel: bool,
@@ -103,7 +103,7 @@ pub struct Added {
 impl Added {
     /// Part of the shown latency that is lateness.
     pub fn late_share(&self) -> Share {
-        of(self.late_in_latency.0, self.latency.0)
+        fraction(self.late_in_latency.0, self.latency.0)
     }
 
     /// Part of the shown latency that is the generator's, at most: by the means and by the medians, whichever is less,
@@ -114,7 +114,7 @@ impl Added {
         } else {
             self.pick_up.0
         };
-        let by_means = of(pick_up + self.late_in_latency.0, self.latency.0);
+        let by_means = fraction(pick_up + self.late_in_latency.0, self.latency.0);
         Share(by_means.0.min(self.usual.0))
     }
 
@@ -167,7 +167,7 @@ pub fn opening(load: &LoadReport) -> Option<f64> {
     Some(time / (load.window_ns as f64 * connections as f64))
 }
 
-fn of(part: f64, whole: f64) -> Share {
+fn fraction(part: f64, whole: f64) -> Share {
     Share(if whole > 0.0 { part / whole } else { 0.0 })
 }
 
@@ -208,7 +208,7 @@ pub fn added(load: &LoadReport) -> Option<Added> {
         false => late + median(&delay.pick_up_ns),
     };
     Some(Added {
-        usual: of(usual, load.latency_ns.p50 as f64),
+        usual: fraction(usual, load.latency_ns.p50 as f64),
         latency: Time(latency),
         from_submitted: Time((latency - before).max(0.0)),
         pick_up: each(&delay.pick_up_ns),
@@ -231,7 +231,7 @@ pub fn drawn(load: &LoadReport, arrivals: &Arrivals) -> Option<Rate> {
     (load.window_ns > 0).then(|| Rate(arrivals.in_window as f64 / seconds))
 }
 
-/// How much of what a schedule drew was kept up with, a second: requests that were completed; of users, whose time is their own, those that
+/// The part of a schedule that was kept up with, a second: requests that were completed; of users, whose time is their own, those that
 /// could begin.
 pub fn kept_up(load: &LoadReport, arrivals: &Arrivals) -> Option<Rate> {
     if load.scenario.is_none() {
@@ -331,7 +331,7 @@ pub fn elapsed(program: &ProgramReport) -> Option<Time> {
     (elapsed_ns > 0).then_some(Time(elapsed_ns as f64))
 }
 
-/// How much of what a program counted it says that it handled, where that is not all of it.
+/// The part of its count that a program says it handled, where that is not all of it.
 pub fn handled_of(line: &ProgramLine) -> Option<u64> {
     let handled = *line.tallies.get("handled")?;
     (handled < line.count).then_some(handled)

@@ -89,7 +89,7 @@ impl<'a> Case<'a> {
         self.records.trials(&self.cell.id)
     }
 
-    /// Those of a server whose whole window was measured.
+    /// The trials of a server whose whole window was measured.
     pub fn measured(&self) -> impl Iterator<Item = &'a Trial> + use<'a> {
         let trials = self.trials().iter().copied();
         let of_server = |trial: &&Trial| trial.load.is_some() && trial.program.is_none();
@@ -97,7 +97,7 @@ impl<'a> Case<'a> {
         ended.filter(of_server)
     }
 
-    /// Those of a program that ran to its end; a client is one, too.
+    /// The trials of a program that ran to its end; a client is one, too.
     pub fn runs(&self) -> impl Iterator<Item = (&'a Trial, &'a ProgramReport)> + use<'a> {
         let trials = self.trials().iter().copied();
         let ended = trials.filter(|trial| trial.outcome == Outcome::Measured);

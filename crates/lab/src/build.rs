@@ -61,7 +61,7 @@ const VERSION_TIMEOUT: Nanos = Nanos::from_secs(60);
 pub enum BuildOutcome {
     /// The subject can be started.
     Ready(Ready),
-    /// It cannot.
+    /// It cannot be used.
     Failed(Failed),
 }
 
@@ -104,7 +104,7 @@ pub fn build(
 
 /// How long the last build of `subject` took; `None`: it is not known.
 pub fn last_time(subject: &Subject, context: &BuildContext<'_>) -> Option<Nanos> {
-    Shelf::of(context, "build")
+    Shelf::for_build(context, "build")
         .ok()?
         .last_time(&prefix(subject))
 }
@@ -114,7 +114,7 @@ fn build_or_fail(
     context: &BuildContext<'_>,
     launcher: &dyn Launcher,
 ) -> Result<Ready, Failed> {
-    let shelf = Shelf::of(context, "build")?;
+    let shelf = Shelf::for_build(context, "build")?;
     let mut job = Job {
         subject,
         context,
@@ -123,7 +123,7 @@ fn build_or_fail(
         shelf,
         rooted: None,
     };
-    let (originals, of_originals) = job.of_originals()?;
+    let (originals, of_originals) = job.resolve_originals()?;
     let root = subject.root_if(lacks(subject));
     let root = root.map(|root| root::made(root, context, launcher));
     let root = root.transpose()?;
@@ -135,10 +135,10 @@ fn build_or_fail(
     let root_dir: String = root_dir.collect();
     let Some(plan) = &subject.build else {
         let version = job.version()?;
-        let own = job.files().unwrap_or_default();
+        let of_subject = job.files().unwrap_or_default();
         return Ok(Ready {
             root_dir,
-            files: both(own, of_originals),
+            files: both(of_subject, of_originals),
             originals,
             repositories: subject.revision.iter().cloned().collect(),
             version,
@@ -152,7 +152,8 @@ fn build_or_fail(
     job.dir = job.shelf.root.join(&stem);
     let held = job.built(plan, &stem, &sources)?;
     let version = job.version()?;
-    job.shelf.remove_old(&job.prefix(), &stem, job.context.kept);
+    job.shelf
+        .remove_old(&job.prefix(), &stem, job.context.builds_max);
     Ok(Ready {
         dir: job.dir.display().to_string(),
         root_dir,
@@ -316,8 +317,8 @@ impl Job<'_> {
 
     /// The folder of what its user has built, and the digest of what it needs there, with all that is in those that are
     /// folders; both empty where it needs nothing.
-    fn of_originals(&self) -> Result<(String, String), Failed> {
-        let mut needed = self.subject.needs.of_originals().peekable();
+    fn resolve_originals(&self) -> Result<(String, String), Failed> {
+        let mut needed = self.subject.needs.original_names().peekable();
         let (Some(_), Some(folder)) = (needed.peek(), self.context.originals) else {
             return Ok((String::new(), String::new()));
         };
@@ -422,11 +423,11 @@ fn folder_name(subject: &Subject) -> String {
 }
 
 /// One digest of two; of one, that.
-fn both(own: String, of_originals: String) -> String {
-    if own.is_empty() || of_originals.is_empty() {
-        return own + &of_originals;
+fn both(of_subject: String, of_originals: String) -> String {
+    if of_subject.is_empty() || of_originals.is_empty() {
+        return of_subject + &of_originals;
     }
-    let both = Sha256::digest(format!("{own} {of_originals}"));
+    let both = Sha256::digest(format!("{of_subject} {of_originals}"));
     hex(&both)
 }
 

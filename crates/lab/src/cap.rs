@@ -237,15 +237,15 @@ mod tests {
         #[test]
         fn a_cap_is_within_every_limit_and_at_least_one(
             open_files: u64, system: u64, first in 0_u64..70_000, last in 0_u64..70_000,
-            memory: u64, tracked: Option<u64>, asked in 1_u32..1_000_000,
+            memory: u64, tracked: Option<u64>, requested in 1_u32..1_000_000,
         ) {
             let limits = Limits {
                 open_files, open_files_system: system, ports: (first, last),
                 memory_available_bytes: memory, tracked_connections: tracked,
                 somaxconn: 1, threads_max: 1,
             };
-            let connections = u64::from(cap(&limits, asked, false).connections_max);
-            prop_assert!(connections >= 1 && connections <= u64::from(asked));
+            let connections = u64::from(cap(&limits, requested, false).connections_max);
+            prop_assert!(connections >= 1 && connections <= u64::from(requested));
             for (_, limit) in limits.by_name() {
                 prop_assert!(connections == 1 || connections + RESERVE <= limit);
             }

@@ -133,8 +133,8 @@ impl Readings {
         else {
             return false;
         };
-        let own = last.requests.checked_sub(one.requests) == Some(self.own_requests);
-        own && self.own_bytes(one, last).is_some()
+        let of_lab = last.requests.checked_sub(one.requests) == Some(self.own_requests);
+        of_lab && self.own_bytes(one, last).is_some()
     }
 
     /// Bytes that the reading `one` added to what `last` says, all of its body or nothing;
@@ -170,7 +170,7 @@ impl Readings {
         let is_own = between
             .last()
             .is_some_and(|one| self.own_bytes(one, last) == Some(true));
-        let own: u64 = match is_own {
+        let of_lab: u64 = match is_own {
             true => std::iter::once(from)
                 .chain(between)
                 .map(|r| r.own_bytes)
@@ -181,7 +181,7 @@ impl Readings {
             .bytes
             .zip(last.bytes)
             .and_then(|(from, to)| to.checked_sub(from));
-        counts.bytes = risen.and_then(|risen| risen.checked_sub(own));
+        counts.bytes = risen.and_then(|risen| risen.checked_sub(of_lab));
         counts
     }
 }
@@ -207,9 +207,11 @@ mod tests {
             ..CountsSign::default()
         };
         let patterns = Patterns::new(&sign).unwrap();
-        let said = [&b"404"[..], b"n=x b=1", b"n=1", b"n=1 b=2"].map(|body| patterns.read(body));
-        let said = said.map(|said| said.map_or_else(|error| error, |r| format!("{r:?}")));
-        insta::assert_snapshot!(said.join("\n"), @r"
+        let readings =
+            [&b"404"[..], b"n=x b=1", b"n=1", b"n=1 b=2"].map(|body| patterns.read(body));
+        let readings =
+            readings.map(|readings| readings.map_or_else(|error| error, |r| format!("{r:?}")));
+        insta::assert_snapshot!(readings.join("\n"), @r"
         no `requests` in its counts: 404
         its `requests` is `x`, which is no number
         no `bytes` in its counts: n=1

@@ -54,7 +54,7 @@ pub fn collect(given: Environment) -> Environment {
     let siblings = read("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list");
     let mut facts = facts();
     facts.extend(crate::passed::facts());
-    facts.extend(fact("who runs what", &crate::launch::who_runs_what()));
+    facts.extend(fact("who runs what", &crate::launch::privileges()));
     facts.extend(given.facts);
     Environment {
         schema: prony_record::SCHEMA,

@@ -117,13 +117,13 @@ pub fn once(
     to: &Destination<'_>,
     (method, path): (&Method, &str),
     timeout: Duration,
-    kept: KeptBody,
+    keep: KeptBody,
 ) -> Result<Answer, String> {
     let (name, authority) = (method.name(), to.authority);
     let bytes = format!("{name} {path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n\r\n");
     let mut connection = BlockingConnection::open(to, timeout)?;
     connection.send(bytes.as_bytes(), method)?;
-    connection.answer(kept)
+    connection.answer(keep)
 }
 
 /// The first bytes of a connection of HTTP/2, with settings that change nothing.
@@ -195,10 +195,10 @@ impl BlockingConnection {
     }
 
     /// Reads one whole answer.
-    pub fn answer(&mut self, kept: KeptBody) -> Result<Answer, String> {
+    pub fn answer(&mut self, keep: KeptBody) -> Result<Answer, String> {
         let mut answer = Answer::default();
         loop {
-            if self.take_events(&mut answer, kept)? {
+            if self.take_events(&mut answer, keep)? {
                 return Ok(answer);
             }
             match self.stream.read_more(&mut self.pending) {
@@ -215,10 +215,10 @@ impl BlockingConnection {
     }
 
     /// Takes what has arrived; true when the answer is whole.
-    fn take_events(&mut self, answer: &mut Answer, kept: KeptBody) -> Result<bool, String> {
+    fn take_events(&mut self, answer: &mut Answer, keep: KeptBody) -> Result<bool, String> {
         let mut used_in_all = 0;
-        let mut whole = false;
-        while !whole {
+        let mut complete = false;
+        while !complete {
             let (used, event) = self
                 .reader
                 .next(&self.pending[used_in_all..])
@@ -247,15 +247,15 @@ impl BlockingConnection {
                     answer.content_length =
                         field("content-length").and_then(|text| text.trim().parse().ok());
                 }
-                Some(ResponseEvent::Data(data)) => answer.add(data, kept)?,
+                Some(ResponseEvent::Data(data)) => answer.add(data, keep)?,
                 Some(ResponseEvent::End(end)) => {
                     answer.keep_alive = end.keep_alive;
-                    whole = true;
+                    complete = true;
                 }
             }
         }
         self.pending.drain(..used_in_all);
-        Ok(whole)
+        Ok(complete)
     }
 
     /// The stream ended: that may be the end of a body, or a lack of one.
@@ -276,9 +276,9 @@ impl BlockingConnection {
 }
 
 impl Answer {
-    fn add(&mut self, data: &[u8], kept: KeptBody) -> Result<(), String> {
+    fn add(&mut self, data: &[u8], keep: KeptBody) -> Result<(), String> {
         self.body_bytes += data.len() as u64;
-        let room = match kept {
+        let room = match keep {
             KeptBody::Whole(bytes_max) if self.body_bytes > bytes_max as u64 => {
                 return Err(format!("a body of more than {bytes_max} bytes came"));
             }
@@ -313,7 +313,7 @@ mod tests {
         answer: &'static str,
         size: usize,
         method: &Method,
-        kept: KeptBody,
+        keep: KeptBody,
     ) -> Result<Answer, String> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();
@@ -333,11 +333,11 @@ mod tests {
             trust: None,
         };
         let timeout = Duration::from_secs(60);
-        let answer = once(&to, (method, "/x?y"), timeout, kept);
-        let asked = serving.join().unwrap();
+        let answer = once(&to, (method, "/x?y"), timeout, keep);
+        let request = serving.join().unwrap();
         assert!(
-            asked.contains(" /x?y HTTP/1.1\r\nHost: 127.0.0.1:"),
-            "{asked}"
+            request.contains(" /x?y HTTP/1.1\r\nHost: 127.0.0.1:"),
+            "{request}"
         );
         answer
     }
@@ -366,16 +366,19 @@ mod tests {
         for text in [SIZED, CHUNKED, OPEN] {
             let start = read(text, 1, &Method::Get, KeptBody::Start(3)).unwrap();
             assert_eq!((start.body_bytes, start.body.as_slice()), (5, &b"hel"[..]));
-            let whole = read(text, 1, &Method::Get, KeptBody::Whole(3)).unwrap_err();
-            assert_eq!(whole, "a body of more than 3 bytes came");
+            let complete = read(text, 1, &Method::Get, KeptBody::Whole(3)).unwrap_err();
+            assert_eq!(complete, "a body of more than 3 bytes came");
         }
     }
 
     #[test]
     fn a_head_says_how_long_the_body_would_be() {
         let of = |text| read(text, 100, &Method::Head, KeptBody::Start(9)).unwrap();
-        let said = of("HTTP/1.1 200 OK\r\nContent-Length: 209715200\r\n\r\n");
-        assert_eq!((said.content_length, said.body_bytes), (Some(200 << 20), 0));
+        let answer = of("HTTP/1.1 200 OK\r\nContent-Length: 209715200\r\n\r\n");
+        assert_eq!(
+            (answer.content_length, answer.body_bytes),
+            (Some(200 << 20), 0)
+        );
         assert_eq!(of("HTTP/1.1 200 OK\r\n\r\n").content_length, None);
     }
 

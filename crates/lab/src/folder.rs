@@ -117,8 +117,8 @@ mod tests {
             assert!(inside(&dir, name).is_err(), "{name}");
             assert!(write(&dir, name, b"yours", false).is_err(), "{name}");
         }
-        let told = inside(&dir, "out/victim").expect_err("refused").to_string();
-        assert!(told.contains("run/out: is a link"), "{told}");
+        let error = inside(&dir, "out/victim").expect_err("refused").to_string();
+        assert!(error.contains("run/out: is a link"), "{error}");
         assert!(listed(&dir, "out", "").is_err());
         // Another name of a victim is not written through, either.
         fs::hard_link(folder.path().join("victim"), dir.join("b")).expect("a hard link");

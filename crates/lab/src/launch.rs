@@ -36,7 +36,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets, ClockId, UnshareFlags};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Which namespaces a process is to have of its own.
+/// The namespaces that a process is to have of its own.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Wanted {
     /// A process namespace (with a mount namespace for its `/proc`).
@@ -46,7 +46,7 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// From most to least: what a machine is asked for, in this order.
+    /// The namespaces that a machine is asked for, from most to least.
     pub const BY_STRENGTH: [Wanted; 4] = [
         Wanted::new(true, true),
         Wanted::new(true, false),
@@ -328,14 +328,14 @@ fn collect(of: libc::pid_t, options: libc::c_int) -> Option<Ended> {
 ///
 /// For whatever is not Prony's own. Run by root, it is still root and may use root's files; it may no longer use
 /// those of others, other processes, devices, mounts or networks.
-pub fn without_capabilities(command: &mut Command, kept: CapabilitySet, rooted: bool) {
-    let kept = match rooted {
-        true => kept - OUTSIDE,
-        false => kept | OUTSIDE,
+pub fn without_capabilities(command: &mut Command, granted: CapabilitySet, rooted: bool) {
+    let granted = match rooted {
+        true => granted - OUTSIDE,
+        false => granted | OUTSIDE,
     };
     // SAFETY: the closure makes system calls only, through rustix, which calls them directly, allocates nothing
     // and takes no lock: sound between fork and exec.
-    unsafe { command.pre_exec(move || Ok(keep_only(kept)?)) };
+    unsafe { command.pre_exec(move || Ok(keep_only(granted)?)) };
 }
 
 /// Lets `command` be started in the folder `dir` (empty: the caller's), and in the root file system `root`, if any, by `fork`.
@@ -401,13 +401,13 @@ impl Resolved {
             .stderr(errors);
         let root = Some(self.root.as_path()).filter(|path| !path.as_os_str().is_empty());
         place(&mut command, root, &self.dir)?;
-        let kept = capabilities_named(&self.capabilities);
-        without_capabilities(&mut command, kept, root.is_some());
+        let granted = capabilities_named(&self.capabilities);
+        without_capabilities(&mut command, granted, root.is_some());
         Ok(command)
     }
 }
 
-fn keep_only(kept: CapabilitySet) -> rustix::io::Result<()> {
+fn keep_only(granted: CapabilitySet) -> rustix::io::Result<()> {
     rustix::thread::set_no_new_privs(true)?;
     rustix::thread::clear_ambient_capability_set()?;
     let had = rustix::thread::capabilities(None)?.permitted;
@@ -415,7 +415,7 @@ fn keep_only(kept: CapabilitySet) -> rustix::io::Result<()> {
     if had.contains(CapabilitySet::SETPCAP) {
         for number in 0..u64::BITS {
             let one = CapabilitySet::from_bits_retain(1 << number);
-            if kept.contains(one) {
+            if granted.contains(one) {
                 continue;
             }
             match rustix::thread::remove_capability_from_bounding_set(one) {
@@ -425,14 +425,14 @@ fn keep_only(kept: CapabilitySet) -> rustix::io::Result<()> {
             }
         }
     }
-    let kept = kept & had;
+    let granted = granted & had;
     let sets = CapabilitySets {
-        effective: kept,
-        permitted: kept,
-        inheritable: kept,
+        effective: granted,
+        permitted: granted,
+        inheritable: granted,
     };
     rustix::thread::set_capabilities(None, sets)?;
-    for capability in kept.iter() {
+    for capability in granted.iter() {
         rustix::thread::configure_capability_in_ambient_set(capability, true)?;
     }
     Ok(())
@@ -454,8 +454,8 @@ fn capabilities_named(names: &[String]) -> CapabilitySet {
         .collect()
 }
 
-/// Who runs what, for the record: `None` where the caller has nothing that it could give up.
-pub fn who_runs_what() -> String {
+/// The users and privileges of this process and its children, for the record.
+pub fn privileges() -> String {
     let user = rustix::process::geteuid();
     let mine =
         rustix::thread::capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.permitted);
@@ -487,8 +487,8 @@ pub fn cpu_clock(pid: u32) -> Option<Nanos> {
 
 /// Makes orphaned descendants children of the calling process.
 pub fn adopt_orphans() -> io::Result<()> {
-    let own = rustix::process::getpid();
-    Ok(rustix::process::set_child_subreaper(Some(own))?)
+    let lab = rustix::process::getpid();
+    Ok(rustix::process::set_child_subreaper(Some(lab))?)
 }
 
 /// Raises the limits on locked memory, for the caller and what it starts, where the caller may: what root starts has
@@ -656,10 +656,10 @@ pub fn start_no_more() {
 /// children, until none is left; gives up after `rounds_max` looks of 1 ms each,
 /// which only a process that the kernel cannot end (waiting for a device) outlasts.
 pub fn kill_descendants(rounds_max: u32) -> bool {
-    let own = rustix::process::getpid().as_raw_nonzero().get() as u32;
+    let lab = rustix::process::getpid().as_raw_nonzero().get() as u32;
     for _ in 0..rounds_max {
         while reap().is_some() {}
-        let left = descendants(own);
+        let left = descendants(lab);
         if left.is_empty() {
             return true;
         }

@@ -12,7 +12,7 @@
 //! use prony_lab::passed::{Passed, To};
 //! let variables = [("LANG", "C"), ("RUSTFLAGS", "-g"), ("GOGC", "off"), ("PRONY_PASS_ENV", "GOGC")];
 //! let variables = variables.map(|(name, value)| (name.into(), value.into()));
-//! let passed = Passed::of(variables, To::Builds);
+//! let passed = Passed::from_variables(variables, To::Builds);
 //! let names: Vec<_> = passed.variables().map(|(name, _)| name).collect();
 //! assert_eq!(names, ["GOGC", "LANG"]);
 //! ```
@@ -81,7 +81,7 @@ impl Group {
     }
 }
 
-/// Who is started.
+/// The kind of process that is started.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum To {
     /// Builds, and tools that say their version.
@@ -103,7 +103,10 @@ struct Variable {
 
 impl Passed {
     /// What of `variables` is passed. A name that is not UTF-8 is in no list.
-    pub fn of(variables: impl IntoIterator<Item = (OsString, OsString)>, to: To) -> Passed {
+    pub fn from_variables(
+        variables: impl IntoIterator<Item = (OsString, OsString)>,
+        to: To,
+    ) -> Passed {
         let variables: Vec<(String, OsString)> = variables
             .into_iter()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
@@ -130,7 +133,7 @@ impl Passed {
 
     /// What of this process's environment is passed.
     pub fn here(to: To) -> Passed {
-        Passed::of(std::env::vars_os(), to)
+        Passed::from_variables(std::env::vars_os(), to)
     }
 
     /// Names and values, by name.
@@ -139,7 +142,7 @@ impl Passed {
         all.map(|(name, variable)| (name.as_str(), variable.value.as_os_str()))
     }
 
-    /// Those that can change what is built, by name.
+    /// The variables that can change what is built, by name.
     pub fn in_key(&self) -> impl Iterator<Item = (&str, &OsStr)> {
         let of_key = self.0.iter().filter(|(_, variable)| variable.in_key);
         of_key.map(|(name, variable)| (name.as_str(), variable.value.as_os_str()))
@@ -182,7 +185,7 @@ mod tests {
 
     fn passed(variables: &[(&str, &str)], to: To) -> Passed {
         let variables = variables.iter();
-        Passed::of(
+        Passed::from_variables(
             variables.map(|&(name, value)| (name.into(), value.into())),
             to,
         )

@@ -59,7 +59,7 @@ pub fn names_folders(env: &BTreeMap<String, String>) -> bool {
     env.contains_key(FOLDERS)
 }
 
-/// Those of `names` that the loader would not find.
+/// The names among `names` that the loader would not find.
 pub fn absent(names: impl IntoIterator<Item = String>) -> BTreeSet<String> {
     let mut names = names.into_iter().peekable();
     if names.peek().is_none() {
@@ -116,11 +116,11 @@ mod tests {
         let folder = tempfile::Builder::new().prefix("prony").tempdir().unwrap();
         let there = folder.path().join("libthere.so.1");
         fs::write(&there, "").unwrap();
-        let gone = folder.path().join("libgone.so.1");
+        let missing = folder.path().join("libgone.so.1");
         let cache = format!(
             "glibc-ld.so.cache1.1\0libthere.so.1\0{}\0{}\0",
             there.display(),
-            gone.display()
+            missing.display()
         );
         assert!(is_found("libthere.so.1", cache.as_bytes()));
         assert!(
@@ -128,11 +128,11 @@ mod tests {
             "the cache is older"
         );
         assert!(!is_found("there.so.1", cache.as_bytes()));
-        let [there, gone] = [there, gone].map(|path| path.display().to_string());
-        let names = [there, gone.clone(), "libnowhere-at-all.so".to_owned()];
+        let [there, missing] = [there, missing].map(|path| path.display().to_string());
+        let names = [there, missing.clone(), "libnowhere-at-all.so".to_owned()];
         assert_eq!(
             absent(names),
-            [gone, "libnowhere-at-all.so".to_owned()].into()
+            [missing, "libnowhere-at-all.so".to_owned()].into()
         );
     }
 }

@@ -9,12 +9,12 @@
 //! Not for: running the program ([`crate::trial`]).
 //!
 //! ```
-//! use prony_lab::printed::{Asked, Pattern, read};
-//! let asked = Asked { count: 5_000_000, threads: 1, told_threads: false };
+//! use prony_lab::printed::{Assignment, Pattern, read};
+//! let assignment = Assignment { count: 5_000_000, threads: 1, told_threads: false };
 //! let line = "bench single threaded ran for 467,242 µs with 6,553,600 peak memory usage \
 //!             10,701,092 coroutines/s\n";
 //! let pattern = Pattern::new(r"ran for (?<elapsed_us>[\d,]+) µs .* (?<rate>[\d,]+) (?<measure>\w+)/s")?;
-//! let lines = read(line, Some(&pattern), &asked)?;
+//! let lines = read(line, Some(&pattern), &assignment)?;
 //! assert_eq!((lines[0].measure.as_str(), lines[0].count), ("coroutines", 5_000_000));
 //! # Ok::<(), String>(())
 //! ```
@@ -27,7 +27,7 @@ use serde_json::Value;
 
 use crate::diagnosis::{nearest, quoted};
 use crate::experiment::words::{NAME_BYTES_MAX, short};
-pub use client::{AskedClient, read_client};
+pub use client::{ClientAssignment, read_client};
 
 /// What is wrong with an output without any.
 const NO_MEASUREMENT: &str = "it printed no measurement: a line of JSON with `measure`";
@@ -58,7 +58,7 @@ const OTHERS: [&str; 6] = ["rate", "measure", "count", "threads", "bytes", "chec
 
 /// What the program was asked to do.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Asked {
+pub struct Assignment {
     /// Size of the work of one thread.
     pub count: u64,
     /// Threads.
@@ -92,7 +92,7 @@ impl Pattern {
                 });
             }
         }
-        let named = |name: &str| regex.capture_names().flatten().any(|own| own == name);
+        let named = |name: &str| regex.capture_names().flatten().any(|one| one == name);
         if !ELAPSED.iter().any(|&(name, _)| named(name)) {
             return Err("no group says how long the work took, such as `(?<elapsed_us>…)`".into());
         }
@@ -100,9 +100,9 @@ impl Pattern {
     }
 
     /// The measurement in a line; `None` when it does not match.
-    fn read(&self, line: &str, asked: &Asked) -> Option<Result<ProgramLine, String>> {
+    fn read(&self, line: &str, assignment: &Assignment) -> Option<Result<ProgramLine, String>> {
         let found = self.0.captures(line)?;
-        Some(of_groups(&found, asked))
+        Some(from_groups(&found, assignment))
     }
 }
 
@@ -118,8 +118,8 @@ pub(crate) fn compiled(text: &str) -> Result<Regex, String> {
         // It ends with the sentence that says it.
         let error = error.to_string();
         let line = error.lines().last().unwrap_or_default();
-        let said = line.trim_start_matches("error: ");
-        said.trim_end_matches('.').to_owned()
+        let messages = line.trim_start_matches("error: ");
+        messages.trim_end_matches('.').to_owned()
     })
 }
 
@@ -127,13 +127,13 @@ pub(crate) fn compiled(text: &str) -> Result<Regex, String> {
 pub fn read(
     text: &str,
     pattern: Option<&Pattern>,
-    asked: &Asked,
+    assignment: &Assignment,
 ) -> Result<Vec<ProgramLine>, String> {
     let found = |line: &str| match pattern {
-        Some(pattern) => pattern.read(line, asked),
-        None => of_json(line),
+        Some(pattern) => pattern.read(line, assignment),
+        None => from_json(line),
     };
-    let lines = checked_lines(text, found, |line| checked(line, asked))?;
+    let lines = checked_lines(text, found, |line| checked(line, assignment))?;
     match (lines.is_empty(), pattern) {
         (false, _) => Ok(lines),
         (true, Some(_)) => Err("no line of its output matches `output`".to_owned()),
@@ -160,7 +160,7 @@ fn checked_lines(
 }
 
 /// A JSON object with a `measure`; `None` for anything else.
-fn of_json(line: &str) -> Option<Result<ProgramLine, String>> {
+fn from_json(line: &str) -> Option<Result<ProgramLine, String>> {
     let line = line.trim();
     if !line.starts_with('{') || !line.contains("\"measure\"") {
         return None;
@@ -178,44 +178,45 @@ fn of_json(line: &str) -> Option<Result<ProgramLine, String>> {
 
 /// A measurement from the groups of a pattern. What no group says is computed from the
 /// rate, or taken to be what was asked for.
-fn of_groups(found: &Captures<'_>, asked: &Asked) -> Result<ProgramLine, String> {
+fn from_groups(found: &Captures<'_>, assignment: &Assignment) -> Result<ProgramLine, String> {
     let text = |name: &str| found.name(name).map(|group| group.as_str());
-    let whole = |name: &str| text(name).map(|text| whole_number(name, text)).transpose();
+    let integer = |name: &str| text(name).map(|text| whole_number(name, text)).transpose();
     let elapsed = ELAPSED
         .iter()
         .find_map(|&(name, unit_ns)| Some((name, unit_ns, text(name)?)));
     let (name, unit_ns, elapsed) = elapsed.ok_or("no group says how long the work took")?;
     let elapsed_ns = (number(name, elapsed)? * unit_ns).round() as u64;
     let rate = text("rate").map(|text| number("rate", text)).transpose()?;
-    let threads = match (whole("threads")?, rate) {
+    let threads = match (integer("threads")?, rate) {
         (Some(threads), _) => u32::try_from(threads).unwrap_or(u32::MAX),
-        (None, Some(rate)) => threads_of_rate(rate * elapsed_ns as f64 / 1e9, asked)?,
-        (None, None) => asked.threads,
+        (None, Some(rate)) => threads_of_rate(rate * elapsed_ns as f64 / 1e9, assignment)?,
+        (None, None) => assignment.threads,
     };
-    let count = whole("count")?.unwrap_or_else(|| asked.count.saturating_mul(threads.into()));
+    let count =
+        integer("count")?.unwrap_or_else(|| assignment.count.saturating_mul(threads.into()));
     Ok(ProgramLine {
         measure: text("measure").unwrap_or("runs").to_owned(),
         threads,
         count,
         elapsed_ns,
-        bytes: whole("bytes")?.unwrap_or(0),
+        bytes: integer("bytes")?.unwrap_or(0),
         checksum: text("checksum").unwrap_or_default().to_owned(),
         ..ProgramLine::default()
     })
 }
 
 /// How many threads must have done the work, each the whole of it, for `count` in all.
-fn threads_of_rate(count: f64, asked: &Asked) -> Result<u32, String> {
-    let times = count / asked.count as f64;
-    let whole = times.round();
-    let off = (times - whole).abs() > RATE_TOLERANCE * whole;
-    if off || whole < 1.0 || whole > f64::from(THREADS_MAX) {
+fn threads_of_rate(count: f64, assignment: &Assignment) -> Result<u32, String> {
+    let times = count / assignment.count as f64;
+    let integer = times.round();
+    let off = (times - integer).abs() > RATE_TOLERANCE * integer;
+    if off || integer < 1.0 || integer > f64::from(THREADS_MAX) {
         return Err(format!(
             "rate and time make {count:.0}, which is no multiple of the {} that were asked for",
-            asked.count
+            assignment.count
         ));
     }
-    Ok(whole as u32)
+    Ok(integer as u32)
 }
 
 /// A number as people write it: `467,242`, `1_000`, `0.5`.
@@ -258,20 +259,20 @@ fn checked_shape(line: ProgramLine) -> Result<ProgramLine, String> {
 }
 
 /// A measurement that says all that it must, of the work that was asked for.
-fn checked(line: ProgramLine, asked: &Asked) -> Result<ProgramLine, String> {
+fn checked(line: ProgramLine, assignment: &Assignment) -> Result<ProgramLine, String> {
     let line = checked_shape(line)?;
     let measure = &line.measure;
-    if asked.told_threads && line.threads != asked.threads {
+    if assignment.told_threads && line.threads != assignment.threads {
         return Err(format!(
             "it speaks of {} threads, and {} were asked for",
-            line.threads, asked.threads
+            line.threads, assignment.threads
         ));
     }
-    let expected = asked.count.saturating_mul(u64::from(line.threads));
+    let expected = assignment.count.saturating_mul(u64::from(line.threads));
     if line.count != expected {
         return Err(format!(
             "it counts {} {measure}, and {} on each of {} threads were asked for",
-            line.count, asked.count, line.threads
+            line.count, assignment.count, line.threads
         ));
     }
     Ok(line)
@@ -283,7 +284,7 @@ mod tests {
 
     use super::*;
 
-    const ASKED: Asked = Asked {
+    const ASKED: Assignment = Assignment {
         count: 100,
         threads: 2,
         told_threads: true,
@@ -326,7 +327,7 @@ mod tests {
 
     #[test]
     fn what_is_no_measurement_of_this_work_is_named() {
-        let said = [
+        let messages = [
             "",
             "talk only",
             "{\"measure\":\"events\",\"threads\":2,\"count\":200,\"elapsed_ns\":",
@@ -339,7 +340,7 @@ mod tests {
             &json(r#","checksum":7"#),
         ]
         .map(error);
-        insta::assert_snapshot!(said.join("\n"), @r#"
+        insta::assert_snapshot!(messages.join("\n"), @r#"
         it printed no measurement: a line of JSON with `measure`
         it printed no measurement: a line of JSON with `measure`
         line 1 of its output, `{"measure":"events","threads":2,"count":…`: EOF while parsing a value, at column 57
@@ -360,12 +361,12 @@ mod tests {
     }
 
     fn by_pattern(text: &str, count: u64) -> Result<Vec<ProgramLine>, String> {
-        let asked = Asked {
+        let assignment = Assignment {
             count,
             threads: 1,
             told_threads: false,
         };
-        read(text, Some(&Pattern::new(ORIGINAL).unwrap()), &asked)
+        read(text, Some(&Pattern::new(ORIGINAL).unwrap()), &assignment)
     }
 
     #[test]
@@ -388,7 +389,7 @@ mod tests {
 
     #[test]
     fn a_pattern_says_what_is_wrong_with_it() {
-        let said = [
+        let messages = [
             "(",
             "a",
             "(?<elapsed_u>.)",
@@ -396,7 +397,7 @@ mod tests {
             "(?<elapsed_s>a{1000}{1000})",
         ]
         .map(|text| Pattern::new(text).expect_err(text));
-        insta::assert_snapshot!(said.join("\n"), @"
+        insta::assert_snapshot!(messages.join("\n"), @"
         unclosed group
         no group says how long the work took, such as `(?<elapsed_us>…)`
         group `elapsed_u` means nothing; did you mean `elapsed_us`?
@@ -424,8 +425,8 @@ mod tests {
                 ..ProgramLine::default()
             };
             let text = serde_json::to_string(&line).unwrap();
-            let asked = Asked { count, threads, told_threads: true };
-            prop_assert_eq!(read(&text, None, &asked), Ok(vec![line]));
+            let assignment = Assignment { count, threads, told_threads: true };
+            prop_assert_eq!(read(&text, None, &assignment), Ok(vec![line]));
         }
     }
 }

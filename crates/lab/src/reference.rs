@@ -106,8 +106,8 @@ impl KeyFile {
         let table = self.table(path).map(|(table, ..)| table);
         let refused = table.iter().flat_map(|table| &table.refused);
         let keys = table.iter().flat_map(|table| &table.key);
-        let own = refused.chain(keys.map(|key| &key.name));
-        let mut names: Vec<&str> = own.map(String::as_str).collect();
+        let all = refused.chain(keys.map(|key| &key.name));
+        let mut names: Vec<&str> = all.map(String::as_str).collect();
         for name in self.tables_in(path) {
             // A key that may be a table or another value is among both.
             if !names.contains(&name) {
@@ -140,7 +140,7 @@ impl FromStr for KeyFile {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KeyTable {
-    /// By which its keys are found.
+    /// The name by which its keys are found.
     pub id: String,
     /// How messages name it, by path; `[id]` at its id where nothing else is said.
     #[serde(default)]

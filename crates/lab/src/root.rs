@@ -42,8 +42,8 @@ pub struct Rooted {
 /// Whether this process may mount and enter one.
 pub fn allowed() -> bool {
     let needed = CapabilitySet::SYS_ADMIN | CapabilitySet::SYS_CHROOT | launch::OUTSIDE;
-    let own = rustix::thread::capabilities(None);
-    own.is_ok_and(|sets| sets.effective.contains(needed))
+    let host = rustix::thread::capabilities(None);
+    host.is_ok_and(|sets| sets.effective.contains(needed))
 }
 
 /// Mounts what is to be seen in `rooted`. For the first process of a mount namespace of its own (`alone`: it is one), before
@@ -84,10 +84,10 @@ pub fn furnish(rooted: &Rooted, alone: bool) -> io::Result<()> {
         let mounted = there.and_then(|there| bind(path, &there));
         mounted.map_err(|error| named(path, error))?;
     }
-    let (own, theirs) = (Path::new(RESOLVER), inside(root, Path::new(RESOLVER)));
+    let (host, theirs) = (Path::new(RESOLVER), inside(root, Path::new(RESOLVER)));
     // A root file system without the file resolves no names, as one that is not to download does.
-    if own.is_file() && fs::symlink_metadata(&theirs).is_ok_and(|meta| meta.is_file()) {
-        bind(own, &theirs).map_err(|error| named(own, error))?;
+    if host.is_file() && fs::symlink_metadata(&theirs).is_ok_and(|meta| meta.is_file()) {
+        bind(host, &theirs).map_err(|error| named(host, error))?;
     }
     Ok(())
 }

@@ -47,7 +47,7 @@ pub struct SentSource {
     pub lines: Vec<(String, String)>,
     /// Their order.
     pub order: RequestOrder,
-    /// It by places, of a log.
+    /// The sequence of a log, by places.
     pub sequence: Vec<u32>,
     /// Whether they have fields.
     pub has_fields: bool,
@@ -65,9 +65,9 @@ pub struct SentSource {
     pub format: String,
     /// Files that are bodies of requests.
     pub bodies: Vec<SourceFile>,
-    /// Of a log: lines that are no requests, and the first of them.
+    /// The lines of a log that are no requests, and the first of them.
     pub left_out: Option<(u64, u64)>,
-    /// Of a log: requests whose bodies it does not have.
+    /// The requests of a log whose bodies it does not have.
     pub without_body: u64,
 }
 
@@ -99,7 +99,11 @@ impl SentSource {
 ///
 /// # Errors
 /// A file cannot be read, or is not the one that was planned.
-pub fn of(workload: &PlannedWorkload, authority: &str, seed: u64) -> Result<SentSource, String> {
+pub fn from_workload(
+    workload: &PlannedWorkload,
+    authority: &str,
+    seed: u64,
+) -> Result<SentSource, String> {
     match &workload.source {
         None => Ok(SentSource {
             requests: exchange::variants(workload, authority, seed),
@@ -110,7 +114,7 @@ pub fn of(workload: &PlannedWorkload, authority: &str, seed: u64) -> Result<Sent
             for file in source.data.iter().chain(&source.file).chain(scenario) {
                 unchanged(source, file)?;
             }
-            let sent = of_source(source, workload.expect_body.as_deref(), authority)?;
+            let sent = from_source(source, workload.expect_body.as_deref(), authority)?;
             if sent.bodies != source.bodies {
                 return Err("a file with the body of a request is not the one that was planned: it was changed".to_owned());
             }
@@ -144,15 +148,15 @@ pub fn to_verify(sent: &SentSource, seed: u64) -> Result<Vec<PreparedRequest>, S
 ///
 /// # Errors
 /// A file cannot be read, or a request cannot be sent as it is written.
-pub fn of_source(
+pub fn from_source(
     source: &PlannedSource,
     expected: Option<&str>,
     authority: &str,
 ) -> Result<SentSource, String> {
     let mut sent = match (&source.scenario, &source.file) {
-        (Some(scenario), _) => of_scenario(source, scenario, authority)?,
-        (None, None) => of_list(source, expected, authority)?,
-        (None, Some(file)) => of_file(source, file, expected, authority)?,
+        (Some(scenario), _) => from_scenario(source, scenario, authority)?,
+        (None, None) => from_list(source, expected, authority)?,
+        (None, Some(file)) => from_file(source, file, expected, authority)?,
     };
     let bytes: u64 = sent.requests.iter().map(|one| one.bytes.len() as u64).sum();
     if bytes > BYTES_MAX {
@@ -192,7 +196,7 @@ fn authorization(source: &PlannedSource) -> Result<Option<(String, String)>, Str
 }
 
 /// The steps of users. Where requests go, the subject says, and not the file.
-fn of_scenario(
+fn from_scenario(
     source: &PlannedSource,
     scenario: &PlannedScenario,
     authority: &str,
@@ -224,7 +228,7 @@ fn of_scenario(
     })
 }
 
-fn of_list(
+fn from_list(
     source: &PlannedSource,
     expected: Option<&str>,
     authority: &str,
@@ -270,7 +274,7 @@ fn of_list(
     Ok(sent)
 }
 
-fn of_file(
+fn from_file(
     source: &PlannedSource,
     file: &SourceFile,
     expected: Option<&str>,

@@ -76,7 +76,7 @@ pub enum StoreError {
         /// The version in it.
         found: u64,
     },
-    /// It is no run directory.
+    /// The folder is no run directory.
     #[error("{}: not a run directory: it holds no {}", _0.display(), layout::PLAN)]
     NoRun(PathBuf),
     /// It holds something already.
@@ -214,8 +214,8 @@ fn without_repeated(trials: Vec<Trial>) -> Vec<Trial> {
         .filter(|trial| is_finished(trial))
         .map(place)
         .collect();
-    let kept = |trial: &Trial| is_finished(trial) || !done.contains(&place(trial));
-    trials.into_iter().filter(kept).collect()
+    let stays = |trial: &Trial| is_finished(trial) || !done.contains(&place(trial));
+    trials.into_iter().filter(stays).collect()
 }
 
 fn read_bytes(path: &Path) -> Result<Vec<u8>, StoreError> {
@@ -263,7 +263,7 @@ struct Version {
 fn read_trials(path: &Path) -> Result<(Vec<Trial>, u64), StoreError> {
     let bytes = read_bytes(path)?;
     let mut trials = Vec::new();
-    let mut whole: u64 = 0;
+    let mut complete: u64 = 0;
     let lines: Vec<&[u8]> = bytes.split_inclusive(|&byte| byte == b'\n').collect();
     for (index, line) in lines.iter().enumerate() {
         let last = index + 1 == lines.len();
@@ -275,9 +275,9 @@ fn read_trials(path: &Path) -> Result<(Vec<Trial>, u64), StoreError> {
             Err(StoreError::Damaged { .. }) if last => break,
             Err(error) => return Err(error),
         }
-        whole += line.len() as u64;
+        complete += line.len() as u64;
     }
-    Ok((trials, whole))
+    Ok((trials, complete))
 }
 
 /// The writing side of a run directory. Only one process has it at a time.
@@ -336,12 +336,12 @@ impl Journal {
                 what: differ.join(", "),
             });
         }
-        let (trials, whole) = read_trials(&folder::inside(dir, layout::TRIALS)?)?;
-        Journal::open(dir, trials, whole)
+        let (trials, complete) = read_trials(&folder::inside(dir, layout::TRIALS)?)?;
+        Journal::open(dir, trials, complete)
     }
 
     /// Opens `trials.jsonl` after its first `whole` bytes and locks it.
-    fn open(dir: &Path, trials: Vec<Trial>, whole: u64) -> Result<Journal, StoreError> {
+    fn open(dir: &Path, trials: Vec<Trial>, complete: u64) -> Result<Journal, StoreError> {
         let path = folder::inside(dir, layout::TRIALS)?;
         let file = OpenOptions::new()
             .create(true)
@@ -351,7 +351,7 @@ impl Journal {
         if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Err(StoreError::Busy(dir.to_owned()));
         }
-        file.set_len(whole).map_err(unwritten(&path))?;
+        file.set_len(complete).map_err(unwritten(&path))?;
         Ok(Journal {
             dir: dir.to_owned(),
             file,
@@ -575,18 +575,18 @@ mod tests {
             .append(trial("a", Outcome::Measured), None, "x")
             .unwrap();
         let path = folder.0.join(layout::TRIALS);
-        let whole = std::fs::metadata(&path).unwrap().len();
+        let complete = std::fs::metadata(&path).unwrap().len();
         journal
             .append(trial("b", Outcome::Measured), None, "x")
             .unwrap();
         drop(journal);
         let all = std::fs::read(&path).unwrap();
-        for cut in whole as usize..all.len() {
+        for cut in complete as usize..all.len() {
             std::fs::write(&path, &all[..cut]).unwrap();
             assert_eq!(read(&folder.0).unwrap().trials.len(), 1, "cut at {cut}");
             let journal = Journal::resume(&folder.0, &plan(), &environment()).unwrap();
             assert_eq!(journal.trials().len(), 1);
-            assert_eq!(std::fs::metadata(&path).unwrap().len(), whole);
+            assert_eq!(std::fs::metadata(&path).unwrap().len(), complete);
         }
     }
 

@@ -30,11 +30,11 @@ pub struct Sums {
 /// What a file is against its digest.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum State {
-    /// As it was.
+    /// It is as it was.
     Same,
     /// Other bytes.
     Changed,
-    /// Not there.
+    /// It is not there.
     Missing,
 }
 

@@ -115,7 +115,7 @@ pub struct Note {
 
 impl Note {
     /// Notes the present values of what a trial is going to change.
-    pub fn of(run_dir: &Path, values: &Values) -> io::Result<Option<Note>> {
+    pub fn write(run_dir: &Path, values: &Values) -> io::Result<Option<Note>> {
         if values.is_empty() {
             return Ok(None);
         }
@@ -201,10 +201,14 @@ mod tests {
     #[test]
     fn a_note_is_there_until_it_is_settled() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(Note::of(folder.path(), &Values::new()).unwrap().is_none());
+        assert!(
+            Note::write(folder.path(), &Values::new())
+                .unwrap()
+                .is_none()
+        );
         let now = read("kernel.ostype").expect("every Linux says so");
         let values = BTreeMap::from([("kernel.ostype".to_owned(), "other".to_owned())]);
-        assert!(Note::of(folder.path(), &values).unwrap().is_some());
+        assert!(Note::write(folder.path(), &values).unwrap().is_some());
         let settings = [PlannedSetting {
             sysctl: Some("kernel.ostype".to_owned()),
             ..PlannedSetting::default()
@@ -257,7 +261,7 @@ mod tests {
                 note.settle().is_err() && change(&values).is_err() && !is_writable(name),
                 "{name}"
             );
-            assert!(Note::of(folder.path(), &values).is_err(), "{name}");
+            assert!(Note::write(folder.path(), &values).is_err(), "{name}");
         }
         assert_eq!(fs::read_to_string(&victim).unwrap(), "whole");
     }

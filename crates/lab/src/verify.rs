@@ -36,7 +36,7 @@ pub struct Subject<'a> {
     pub workload: &'a PlannedWorkload,
     /// What is sent.
     pub sent: &'a SentSource,
-    /// Where it is.
+    /// The server that is asked.
     pub to: Destination<'a>,
     /// Whether it is to speak HTTP/2, beside HTTP/1.1, by which all else is checked.
     pub is_http2: bool,
@@ -74,7 +74,7 @@ pub fn failed_must(checks: &[CheckResult]) -> Option<String> {
 pub fn verify(subject: &Subject<'_>, seed: u64) -> Verified {
     let requests = match requests_to_check(subject, seed) {
         Ok(requests) => requests,
-        Err(error) => return Verified::from(vec![must(REQUESTS, Err(error))]),
+        Err(error) => return Verified::from(vec![check(REQUESTS, Err(error))]),
     };
     let mut verified = must_checks(subject, &requests);
     let checks = &mut verified.checks;
@@ -109,7 +109,7 @@ fn verify_connections(
 ) {
     if subject.is_http2 {
         let timeout = must_timeout(subject.workload);
-        let spoken = must("http/2", exchange::speaks_http2(&subject.to, timeout));
+        let spoken = check("http/2", exchange::speaks_http2(&subject.to, timeout));
         let stop = !spoken.passed;
         checks.push(spoken);
         if stop {
@@ -287,7 +287,7 @@ pub fn answer_timeout(workload: &PlannedWorkload) -> Nanos {
         .max(Nanos::from_millis(100))
 }
 
-fn must(name: &str, result: Result<(), String>) -> CheckResult {
+fn check(name: &str, result: Result<(), String>) -> CheckResult {
     CheckResult::new(name, CheckLevel::Must, result)
 }
 
@@ -321,7 +321,7 @@ fn must_checks(subject: &Subject<'_>, requests: &[VerifyRequest]) -> Verified {
                 answers.push((one, answer));
             }
             Err(error) => {
-                let failed = must("answer", Err(format!("{error}{}", one.label)));
+                let failed = check("answer", Err(format!("{error}{}", one.label)));
                 return Verified {
                     checks: vec![failed],
                     first,
@@ -333,22 +333,25 @@ fn must_checks(subject: &Subject<'_>, requests: &[VerifyRequest]) -> Verified {
         let mut each = answers.iter();
         each.try_for_each(|(one, answer)| check(one, workload, answer))
     };
-    let mut checks = vec![must("status", all(VerifyRequest::check_status))];
+    let mut checks = vec![check("status", all(VerifyRequest::check_status))];
     if workload.expect_content_type.is_some() {
-        checks.push(must("content-type", all(VerifyRequest::check_content_type)));
+        checks.push(check(
+            "content-type",
+            all(VerifyRequest::check_content_type),
+        ));
     }
     if let Some(body) = &workload.expect_body {
         let is_echo = body.contains(exchange::PLACEHOLDER) && workload.source.is_none();
         let name = if is_echo { "echo" } else { "body" };
-        checks.push(must(name, all(VerifyRequest::check_body)));
+        checks.push(check(name, all(VerifyRequest::check_body)));
     }
     if !workload.expect_checks.is_empty() {
-        checks.push(must("expect", all(VerifyRequest::check_expected)));
+        checks.push(check("expect", all(VerifyRequest::check_expected)));
     }
     if let Some(source) = &workload.source {
         checks.push(CheckResult {
             detail: extent(answers.len(), source.count),
-            ..must(REQUESTS, Ok(()))
+            ..check(REQUESTS, Ok(()))
         });
     }
     Verified { checks, first }
@@ -438,7 +441,7 @@ fn keep_alive(
         Ok(())
     };
     let kept = ask_all();
-    (kept, must("reused", right))
+    (kept, check("reused", right))
 }
 
 /// Several requests sent at once: all answers, in order.
@@ -610,7 +613,7 @@ mod tests {
         let authority = address.to_string();
         let subject = Subject {
             workload: &workload,
-            sent: &sending::of(&workload, &authority, 1).unwrap(),
+            sent: &sending::from_workload(&workload, &authority, 1).unwrap(),
             to: Destination {
                 address,
                 authority: &authority,

@@ -52,7 +52,7 @@ fn walk_all(
     let scenario = Scenario::new(load)?.ok_or("there is no scenario")?;
     let has_several = planned.flows.len() > 1;
     for (number, flow) in planned.flows.iter().enumerate() {
-        let spec = of_user(load, &scenario, number, before + number as u64, timeout)?;
+        let spec = user_spec(load, &scenario, number, before + number as u64, timeout)?;
         let name = match has_several {
             true => format!("scenario `{}`: ", flow.name),
             false => String::new(),
@@ -66,14 +66,15 @@ fn walk_all(
 }
 
 /// The load that is one user's way through the flow with this number; its `{counter}` comes behind `before`.
-fn of_user(
+fn user_spec(
     load: &LoadSpec,
     scenario: &Scenario,
     number: usize,
     before: u64,
     timeout: Nanos,
 ) -> Result<LoadSpec, String> {
-    let (Some(flow), Some(own)) = (scenario.spec.flows.get(number), scenario.flows.get(number))
+    let (Some(flow), Some(steps_of)) =
+        (scenario.spec.flows.get(number), scenario.flows.get(number))
     else {
         return Err("the scenario is not the one that was planned".to_owned());
     };
@@ -89,11 +90,11 @@ fn of_user(
         }
     };
     let mut uses_data = false;
-    for step in own.first..own.end {
+    for step in steps_of.first..steps_of.end {
         let request = scenario.request(&load.requests[step].bytes, step)?;
         uses_data |= request.columns().any(|place| place < scenario.columns);
     }
-    let steps = (own.end - own.first) as u64;
+    let steps = (steps_of.end - steps_of.first) as u64;
     Ok(LoadSpec {
         further: Vec::new(),
         threads: 1,
@@ -107,7 +108,7 @@ fn of_user(
         // Values that are drawn are others than those of the load, and of other users.
         seed: !load.seed.wrapping_add(before),
         counter_from: before,
-        requests: load.requests[own.first..own.end].to_vec(),
+        requests: load.requests[steps_of.first..steps_of.end].to_vec(),
         data: load.data.clone().filter(|_| uses_data),
         scenario: Some(ScenarioSpec {
             flows: vec![ScenarioFlow {
@@ -155,7 +156,7 @@ fn why_wrong(step: &ScenarioStep, came: &StepReport, result: &LoadResult) -> Opt
     // The user does nothing after a step that failed: the last answer is the one to it.
     let answer = result.observed.last();
     let answer = answer.filter(|of| of_answer.iter().any(|count| *count > 0) && of.status > 0);
-    let said = answer.map_or_else(String::new, |of| {
+    let answered = answer.map_or_else(String::new, |of| {
         let body = shown(&of.body);
         format!("; status {} came with the body {body}", of.status)
     });
@@ -165,18 +166,18 @@ fn why_wrong(step: &ScenarioStep, came: &StepReport, result: &LoadResult) -> Opt
         codes => !codes.contains(&status),
     };
     if counts.unexpected_status > 0 || answer.is_some_and(|of| is_other(of.status)) {
-        return Some(format!("status {} expected{said}", statuses(step)));
+        return Some(format!("status {} expected{answered}", statuses(step)));
     }
     if counts.failed.wrong_answer > 0 {
-        return Some(format!("its body is not the expected one{said}"));
+        return Some(format!("its body is not the expected one{answered}"));
     }
     if counts.failed.check > 0 {
         let mut checks = came.checks.iter();
         let check = checks.find(|check| check.failed > 0);
-        let kept = || Some(&result.failed_answers.last()?.check);
-        let check = check.map(|check| &check.check).or_else(kept);
+        let last_failed = || Some(&result.failed_answers.last()?.check);
+        let check = check.map(|check| &check.check).or_else(last_failed);
         let check = check.map_or("a check", String::as_str);
-        return Some(format!("its answer fails `{check}`{said}"));
+        return Some(format!("its answer fails `{check}`{answered}"));
     }
     let kinds: Vec<String> = came
         .errors
@@ -263,7 +264,7 @@ mod tests {
         };
         let scenario = Scenario::new(&load).expect("right").expect("there");
         let data_of = |number| {
-            let user = of_user(&load, &scenario, number, 0, Nanos::from_secs(1));
+            let user = user_spec(&load, &scenario, number, 0, Nanos::from_secs(1));
             user.expect("planned").data
         };
         assert_eq!((data_of(0), data_of(1)), (load.data.clone(), None));

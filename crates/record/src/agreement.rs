@@ -118,8 +118,8 @@ mod tests {
 
     #[test]
     fn one_more_and_one_fewer_are_seen() {
-        let said = line(REQUESTS, 90, 2, Some(8));
-        let of = |requests| agreement(&said, 10, &peer(requests, None));
+        let all = line(REQUESTS, 90, 2, Some(8));
+        let of = |requests| agreement(&all, 10, &peer(requests, None));
         assert!(of(100).holds() && of(100).exact);
         assert_eq!((of(101).extra, of(101).missing), (1, 0));
         assert_eq!((of(99).extra, of(99).missing), (0, 1));
@@ -128,8 +128,8 @@ mod tests {
 
     #[test]
     fn a_download_that_is_cut_short_is_seen_in_its_bytes() {
-        let said = line(DOWNLOADS, 10, 0, None);
-        let of = |requests, bytes| agreement(&said, 10, &peer(requests, Some(bytes)));
+        let all = line(DOWNLOADS, 10, 0, None);
+        let of = |requests, bytes| agreement(&all, 10, &peer(requests, Some(bytes)));
         assert!(of(10, 70).holds());
         assert_eq!(of(10, 71).bytes_off, Some(1));
         assert_eq!(of(10, 69).bytes_off, Some(-1));
@@ -161,8 +161,8 @@ mod tests {
         fn what_is_in_flight_and_not_said_is_at_most_one_a_connection(
             count in 0_u64..1 << 40, failed in 0_u64..1000, connections in 1_u32..1000, more in 0_u64..2000,
         ) {
-            let said = line(REQUESTS, count, failed, None);
-            let found = agreement(&said, connections, &peer(count + failed + more, None));
+            let all = line(REQUESTS, count, failed, None);
+            let found = agreement(&all, connections, &peer(count + failed + more, None));
             prop_assert_eq!(found.holds(), more <= u64::from(connections));
             prop_assert_eq!(found.extra, more.saturating_sub(connections.into()));
             prop_assert!(!found.exact && found.missing == 0);
@@ -173,10 +173,10 @@ mod tests {
             count: u64, failed: u64, in_flight: Option<u64>, connections: u32,
             requests: Option<u64>, bytes: Option<u64>, downloads: bool,
         ) {
-            let mut said = line(if downloads { DOWNLOADS } else { REQUESTS }, 0, failed, in_flight);
-            (said.count, said.bytes) = (count, u64::MAX - count);
+            let mut line = line(if downloads { DOWNLOADS } else { REQUESTS }, 0, failed, in_flight);
+            (line.count, line.bytes) = (count, u64::MAX - count);
             let peer = PeerCounts { requests, bytes, source: String::new() };
-            let found = agreement(&said, connections, &peer);
+            let found = agreement(&line, connections, &peer);
             prop_assert!(found.missing == 0 || found.extra == 0);
         }
     }

@@ -185,7 +185,7 @@ pub struct LatencyNs {
     pub p99_99: u64,
     /// Largest.
     pub max: u64,
-    /// Of `count`, those that are infinite.
+    /// The part of `count` that is infinite.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub infinite: u64,
 }

@@ -66,7 +66,7 @@ pub struct CountsSign {
     /// Regular expression whose group `bytes` is the number of bytes of bodies sent so
     /// far; empty: it does not count them.
     pub bytes: String,
-    /// By how much one reading raises the number of requests that the next one shows: 0 or 1.
+    /// The amount by which one reading raises the number of requests that the next one shows: 0 or 1.
     pub own_requests: u64,
     /// How old what it tells may be: it brings its counts up to date so often; 0: at once.
     #[serde(default)]
@@ -102,7 +102,7 @@ pub struct PeerCounts {
     pub requests: Option<u64>,
     /// Bytes of bodies that it sent.
     pub bytes: Option<u64>,
-    /// Where it counts: `stub_status of nginx`.
+    /// The place where it counts: `stub_status of nginx`.
     pub source: String,
 }
 

@@ -9,7 +9,7 @@ pub const DISTURBED: f64 = 0.05;
 /// And the least time: the kernel counts in ticks of 10 ms.
 const TIME_MIN_NS: f64 = 50e6;
 
-/// Of the measured trials of one server's cell, the blocks that others disturbed, each with the part of its window that these used: processes
+/// The blocks of one server's cell that others disturbed, of its measured trials, each with the part of its window that these used: processes
 /// of neither side, and what the hypervisor gave away. What is usual in the cell (its median: what the kernel does for it in threads of its own,
 /// the lab on a shared core) is no disturbance. Not of programs, whose cores are as busy as they make them.
 pub fn disturbed<'a>(trials: impl IntoIterator<Item = &'a Trial>) -> BTreeMap<u32, f64> {
@@ -48,13 +48,13 @@ fn taken(trial: &Trial) -> Option<f64> {
             let others = core.busy_ns as f64 + core.steal_ns as f64;
             others - core.ksoftirqd_ns.unwrap_or(0) as f64
         });
-        let own = trial
+        let by_prony = trial
             .processes
             .iter()
             .filter(|process| roles.contains(&process.role));
-        let own: f64 = own.map(|process| process.cpu_ns as f64).sum();
+        let by_prony: f64 = by_prony.map(|process| process.cpu_ns as f64).sum();
         let used = used.reduce(|sum, one| sum + one)?;
-        Some((used - own) / trial.sampled_ns as f64)
+        Some((used - by_prony) / trial.sampled_ns as f64)
     };
     sides.into_iter().filter_map(of_side).reduce(f64::max)
 }
@@ -73,9 +73,9 @@ mod tests {
             steal_ns: steal * 1_000_000,
             ksoftirqd_ns: None,
         };
-        let process = |role, own: u64| ProcessRecord {
+        let process = |role, cpu_ms: u64| ProcessRecord {
             role,
-            cpu_ns: own * 1_000_000,
+            cpu_ns: cpu_ms * 1_000_000,
             ..ProcessRecord::default()
         };
         Trial {

@@ -15,7 +15,7 @@ use crate::search::{FindMax, RateSearch};
 /// One run of the load generator, resolved: nothing is left to default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadSpec {
-    /// Where to connect and what to call it.
+    /// The address to connect to and its name.
     pub target: LoadTarget,
     /// Further addresses: connections are shared out over `target` and these in turn. All get the
     /// same requests, with the `Host` of `target`.
@@ -91,7 +91,7 @@ pub struct LoadSpec {
     /// Addresses of this machine that connections come from, in turn; empty: as the route says.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<String>,
-    /// In which order requests are sent.
+    /// The order in which requests are sent.
     #[serde(default, skip_serializing_if = "RequestOrder::is_by_slot")]
     pub order: RequestOrder,
     /// The order of `requests` by their places there, for [`RequestOrder::InTurn`]; empty: as they stand.
@@ -135,7 +135,7 @@ pub struct LoadSpec {
     pub scenario: Option<ScenarioSpec>,
 }
 
-/// In which order the requests of a load are sent.
+/// The order in which the requests of a load are sent.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RequestOrder {
@@ -160,11 +160,11 @@ impl RequestOrder {
 pub struct LoadData {
     /// The file.
     pub path: PathBuf,
-    /// Which row a request gets.
+    /// The row that a request gets.
     pub order: RowOrder,
 }
 
-/// Which row of a data file a request gets.
+/// The row of a data file that a request gets.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RowOrder {
@@ -251,7 +251,7 @@ pub const QUEUE_MAX: u64 = 1_000_000;
 /// The server that is driven.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadTarget {
-    /// As the user wrote it.
+    /// The URL as the user wrote it.
     pub url: String,
     /// `ADDRESS:PORT` that connections go to.
     pub address: String,
@@ -361,7 +361,7 @@ pub struct LoadReport {
     /// The handshakes of TLS; `None` without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsReport>,
-    /// Which rule of HTTP the server broke first, of the whole run; `None`: none.
+    /// The rule of HTTP that the server broke first in the whole run; `None`: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol_failure: Option<String>,
     /// Completions by slice of the window.
@@ -486,8 +486,8 @@ impl LoadReport {
                 all.scheduled, all.sent, all.waiting, all.dropped
             )),
             (None, None) => {
-                let whole = [sent, completed, failed, in_flight];
-                self.scenario.as_ref().and_then(|of| of.unbalanced(whole))
+                let sums = [sent, completed, failed, in_flight];
+                self.scenario.as_ref().and_then(|of| of.unbalanced(sums))
             }
         }
     }
@@ -507,8 +507,8 @@ impl LoadReport {
         let (last, _) = histogram.counts.last()?;
         // A bucket is named by its highest value: by three digits that is at most a thousandth more, twice over.
         let near = (*last as f64 - self.latency_ns.max as f64).abs() <= 0.005 * *last as f64;
-        let said = self.latency_ns.infinite == 0 && !near;
-        said.then(|| {
+        let is_known = self.latency_ns.infinite == 0 && !near;
+        is_known.then(|| {
             format!(
                 "the histogram goes up to {last} ns, and the record to {} ns",
                 self.latency_ns.max
@@ -529,7 +529,7 @@ pub struct Arrivals {
     pub waiting: u64,
     /// Found the queue at its limit: never sent.
     pub dropped: u64,
-    /// Of those, drawn in the window.
+    /// The dropped requests that were drawn in the window.
     #[serde(default)]
     pub dropped_in_window: u64,
     /// Drawn in the window.
@@ -580,7 +580,7 @@ pub struct Counts {
     pub warmup_failed: u64,
     /// Answered in full, as expected or by another status, in the window.
     pub completed: u64,
-    /// Of those, answers whose status was not an expected one.
+    /// Completed answers with a status that was not expected.
     pub unexpected_status: u64,
     /// Answers of the whole run, warm-up and drain included, whose status (and body, where one is
     /// expected) was an expected one.
@@ -588,17 +588,17 @@ pub struct Counts {
     pub acknowledged: u64,
     /// Failed in the window, by kind.
     pub failed: Failures,
-    /// Of `sent`, those that waited for a slot when the window ended and were sent after it.
+    /// The part of `sent` that waited for a slot when the window ended and was sent after it.
     #[serde(default)]
     pub sent_in_drain: u64,
     /// Sent, or waiting for a slot and sent afterwards, and neither answered nor failed when the window ended:
     /// `drained + drain_failed + abandoned`.
     pub in_flight: u64,
-    /// Of those, answered in full afterwards.
+    /// Requests in flight that were answered in full afterwards.
     pub drained: u64,
-    /// Of those, failed afterwards other than by time-out.
+    /// Requests in flight that failed afterwards other than by time-out.
     pub drain_failed: u64,
-    /// Of those, never answered within the time-out.
+    /// Requests in flight that were not answered within the time-out.
     pub abandoned: u64,
     /// Attempts to connect that failed, by kind; no request was sent on these.
     pub connect_failed: Failures,
@@ -607,9 +607,9 @@ pub struct Counts {
 /// Bodies of answers as they came and as they were decoded, of all answers of the run whose bodies could be.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct CodedReport {
-    /// These answers.
+    /// Answers whose bodies could be decoded.
     pub answers: u64,
-    /// Those of them with a content coding.
+    /// Answers with a content coding.
     pub coded: u64,
     /// Bytes of their bodies as they came.
     pub wire_bytes: u64,
@@ -622,9 +622,9 @@ pub struct CodedReport {
 pub struct RedirectReport {
     /// Requests that an answer led to, of the whole run: of `sent` the others were asked for.
     pub followed: u64,
-    /// Those that were not sent any more, because the run ended before.
+    /// Redirects that were not followed any more, because the run ended before.
     pub unfinished: u64,
-    /// From what the latency of a request counts from to the last byte of its final answer, through all redirects between, of those
+    /// Time from the moment that the latency of a request counts from to the last byte of its final answer, through all redirects between, of those
     /// that were answered as expected in the window; of requests without a redirect, too.
     pub whole_ns: LatencyNs,
 }
@@ -651,7 +651,7 @@ pub struct TlsReport {
     pub resumed: u64,
     /// Handshakes that were completed in the window.
     pub in_window: u64,
-    /// Those a second.
+    /// Handshakes completed in the window, a second.
     pub rate_per_s: f64,
     /// Time of a handshake, from the connection's opening on; all of the run.
     pub handshake_ns: LatencyNs,

@@ -32,6 +32,6 @@ pub enum MachineState {
     Unknown,
     /// It spoils measurements.
     Spoils,
-    /// It does not.
+    /// It does not spoil them.
     Healthy,
 }

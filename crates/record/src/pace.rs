@@ -39,7 +39,7 @@ pub enum Pace {
 /// A rate at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StagePoint {
-    /// From the beginning of the load (of the warm-up, where there is one).
+    /// Time from the beginning of the load (of the warm-up, where there is one).
     pub at_ns: u64,
     /// Requests a second over all threads; 0 is a pause.
     pub rate_per_s: f64,
@@ -70,7 +70,7 @@ pub enum LatencyOrigin {
     Submitted,
 }
 
-/// Who says when bytes arrived.
+/// The source of the times at which bytes arrived.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Timestamps {

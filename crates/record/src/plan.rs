@@ -48,7 +48,7 @@ pub struct Plan {
     pub profile: Option<PlannedProfile>,
     /// Subject that ratios refer to (its `id`).
     pub reference: Option<String>,
-    /// Which cores each side has.
+    /// The cores of each side.
     pub cores: Cores,
     /// The one cap on connections and what set it.
     pub connection_cap: ConnectionCap,
@@ -72,7 +72,7 @@ pub struct Plan {
     pub settings: Vec<PlannedSetting>,
     /// All cells, in the order of the document.
     pub cells: Vec<Cell>,
-    /// For each block the indices into `cells`, in the order in which they are run.
+    /// The indices into `cells` of each block, in the order in which they are run.
     pub order: Vec<Vec<u32>>,
     /// What the experiment names and this machine cannot run.
     pub not_run: Vec<NotRun>,
@@ -83,7 +83,7 @@ pub struct Plan {
     /// Claims of published documents that the run answers; they change nothing that is measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<PublishedClaim>,
-    /// Of runs that were joined, which one each block is of; empty: it is one run. No file has it.
+    /// The run that each block is of, where several were joined; empty: it is one run. No file has it.
     #[serde(skip)]
     pub joined: BTreeMap<u32, u32>,
 }
@@ -153,7 +153,7 @@ pub struct PlannedSubject {
     pub language: String,
     /// One sentence on what it is.
     pub summary: String,
-    /// Where it comes from.
+    /// The source it is built from.
     pub source: Source,
     /// Paths that it answers; empty: not restricted.
     pub endpoints: Vec<String>,
@@ -238,7 +238,7 @@ pub struct Repository {
     pub revision: String,
     /// Hash of the commit, in hexadecimal; empty where it was not fetched.
     pub commit: String,
-    /// Where it lies in the work tree; empty: it is the work tree.
+    /// Its path in the work tree; empty: it is the work tree.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub path: String,
     /// Hash of the commit that the repository around it records for this place, where that is another one.
@@ -249,7 +249,7 @@ pub struct Repository {
     pub committed_unix_s: u64,
 }
 
-/// Where a subject comes from.
+/// The source of a subject.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Source {
@@ -498,7 +498,7 @@ pub struct PlannedSetting {
     /// The proxy that one of its values puts in front, by value (`id`).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub front_of: BTreeMap<String, String>,
-    /// Where the subject's standard output goes with one of its values, by value.
+    /// The destination of the subject's standard output by value.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub output_of: BTreeMap<String, Output>,
 }
@@ -539,7 +539,7 @@ pub struct NotRun {
 }
 
 impl NotRun {
-    /// That `what` is not run, for this reason; `remedy` is empty where there is none.
+    /// Notes that `what` is not run, for this reason; `remedy` is empty where there is none.
     pub fn new(what: &str, reason: impl Into<String>, remedy: impl Into<String>) -> NotRun {
         NotRun {
             what: what.to_owned(),

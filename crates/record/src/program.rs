@@ -10,7 +10,7 @@ use crate::{ClientFigures, Histogram, Spread};
 /// A program's run, from its start to its end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProgramReport {
-    /// From just before it was started until it was seen to have ended.
+    /// Time from just before it was started until it was seen to have ended.
     pub wall_ns: u64,
     /// CPU time in user mode, of it and of the children that it waited for.
     pub user_ns: u64,

@@ -115,7 +115,7 @@ pub struct Measurand {
     pub over: Option<Box<Measurand>>,
 }
 
-/// Which of some cells a [`Measurand`] names.
+/// The cells that a [`Measurand`] names.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Named<'a> {
     /// This one.

@@ -56,12 +56,12 @@ pub struct ScenarioStep {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BodyForm {
-    /// As they are.
+    /// Values as they are.
     #[default]
     AsIs,
-    /// As values of a form: application/x-www-form-urlencoded.
+    /// Values of a form: application/x-www-form-urlencoded.
     Form,
-    /// As text within a string of JSON.
+    /// Text within a string of JSON.
     Json,
 }
 
@@ -70,39 +70,39 @@ pub enum BodyForm {
 pub struct StepTake {
     /// The name of the field that it fills in, without braces.
     pub name: String,
-    /// Where it stands.
+    /// The place in an answer.
     pub from: TakeFrom,
 }
 
-/// Where in an answer a value stands.
+/// The place of a value in an answer.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TakeFrom {
-    /// At this path of its body, which is JSON: `$.token`.
+    /// A path of its body, which is JSON: `$.token`.
     Json(String),
-    /// In the first header of this name.
+    /// The first header of this name.
     Header(String),
-    /// In its body: the first group of this expression, or all that matches where it has none.
+    /// A match in its body: the first group of this expression, or all that matches where it has none.
     Regex(String),
-    /// In the user's cookie of this name, as it is after the answer.
+    /// The user's cookie of this name, as it is after the answer.
     Cookie(String),
 }
 
 /// How long a user waits, drawn evenly from both ends.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct ThinkTime {
-    /// At least.
+    /// The shortest time.
     pub min_ns: u64,
-    /// At most.
+    /// The longest time.
     pub max_ns: u64,
 }
 
 /// What came of a scenario. The counts of all steps sum up to those of the load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScenarioReport {
-    /// Of each flow.
+    /// Counts of each flow.
     pub flows: Vec<FlowReport>,
-    /// Of each step, one flow after the other.
+    /// Counts of each step, one flow after the other.
     pub steps: Vec<StepReport>,
 }
 
@@ -125,13 +125,13 @@ pub struct FlowReport {
 pub struct IterationCounts {
     /// Begun in the whole run, warm-up included.
     pub started: u64,
-    /// Those whose last step was done.
+    /// Iterations whose last step was done.
     pub completed: u64,
-    /// Of those, in the window.
+    /// Completed iterations that ended in the window.
     pub completed_in_window: u64,
-    /// Those that a failed step ended, or a step that lacked a value.
+    /// Iterations that a failed step ended, or a step that lacked a value.
     pub abandoned: u64,
-    /// Those in the middle of which the run ended.
+    /// Iterations in the middle of which the run ended.
     pub unfinished: u64,
 }
 
@@ -166,7 +166,7 @@ pub struct StepCounts {
     pub warmup_failed: u64,
     /// Answered in the window.
     pub completed: u64,
-    /// Of those, with a status that was not expected.
+    /// Completed answers with a status that was not expected.
     pub unexpected_status: u64,
     /// Failed in the window, by kind.
     pub failed: Failures,
@@ -199,7 +199,7 @@ impl ScenarioReport {
 
     /// What does not add up, in words: in a step, in a flow, or of all steps beside the load, which sent, completed and
     /// failed so many, and had so many in flight.
-    pub fn unbalanced(&self, whole: [u64; 4]) -> Option<String> {
+    pub fn unbalanced(&self, load: [u64; 4]) -> Option<String> {
         let mut sums = [0; 4];
         for step in &self.steps {
             let of = &step.counts;
@@ -225,7 +225,7 @@ impl ScenarioReport {
                 return Some(format!("iterations of {}: {of:?}", flow.name));
             }
         }
-        (sums != whole).then(|| format!("all steps sum up to {sums:?}, and the load is {whole:?}"))
+        (sums != load).then(|| format!("all steps sum up to {sums:?}, and the load is {load:?}"))
     }
 }
 
@@ -265,8 +265,8 @@ mod tests {
         assert!(report().unbalanced([9, 9, 0, 0]).is_some());
         let mut off = report();
         off.steps[1].counts.sent = 5;
-        let said = off.unbalanced([10, 8, 0, 1]).unwrap_or_default();
-        assert_eq!(said, "step b: 5 sent, 4 ended");
+        let message = off.unbalanced([10, 8, 0, 1]).unwrap_or_default();
+        assert_eq!(message, "step b: 5 sent, 4 ended");
         off = report();
         off.flows[0].iterations.unfinished = 0;
         assert!(off.unbalanced([9, 8, 0, 1]).is_some());

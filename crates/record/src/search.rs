@@ -76,17 +76,17 @@ pub enum SpreadKind {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepOutcome {
-    /// It was kept, and the rate, too.
+    /// The objective was kept, and the rate, too.
     #[default]
     Kept,
-    /// It was not, by the server's doing.
+    /// The objective was missed, by the server's doing.
     Missed,
     /// The generator did not keep up, so that nothing is known of the server.
     GeneratorShort,
 }
 
 impl StepOutcome {
-    /// As it is written: `generator-short`.
+    /// The word that is written: `generator-short`.
     pub fn word(self) -> &'static str {
         match self {
             StepOutcome::Kept => "kept",
@@ -99,7 +99,7 @@ impl StepOutcome {
 /// One step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RateStep {
-    /// Of which round, from 1; 0 before the first.
+    /// The number of the round, from 1; 0 before the first.
     pub round: usize,
     /// Requests that were to start a second.
     pub rate_per_s: f64,
@@ -113,7 +113,7 @@ pub struct RateStep {
     pub objective_ns: u64,
     /// The same percentile, or the 99th, of what the generator added before sending.
     pub lateness_ns: u64,
-    /// By how many requests what was in flight grew over the window.
+    /// The number of requests by which what was in flight grew over the window.
     pub growth: i64,
     /// Requests without a right answer.
     pub failed: u64,

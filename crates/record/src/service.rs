@@ -22,7 +22,7 @@ pub struct Around {
     pub instances: u32,
     /// Threads of the generator; 0: as many as it has cores.
     pub generators: u32,
-    /// Where the subject's standard output goes.
+    /// The destination of the subject's standard output.
     pub output: Output,
     /// Name of the network between the generator and all servers ([`crate::Plan::networks`]); empty: loopback.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -49,7 +49,7 @@ impl Around {
     }
 }
 
-/// Where a subject's standard output goes. Standard error always goes to the trial's log.
+/// The destination of a subject's standard output. Standard error always goes to the trial's log.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Output {
@@ -84,7 +84,7 @@ pub struct PlannedRow {
 pub struct PlannedCounter {
     /// Path whose answer to GET is the number, in decimal.
     pub path: String,
-    /// By how much one acknowledged request raises it.
+    /// The amount by which one acknowledged request raises it.
     pub adds: u64,
     /// How the subject is ended before it is started anew and asked what it kept; `None`:
     /// it is not.
@@ -95,10 +95,10 @@ pub struct PlannedCounter {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ended {
-    /// As its `[stop]` says.
+    /// It is stopped as its `[stop]` says.
     #[default]
     Stopped,
-    /// By SIGKILL, while the load still runs.
+    /// SIGKILL ends it while the load still runs.
     Killed,
 }
 

@@ -40,12 +40,12 @@ pub struct PlannedSource {
     pub headers: Vec<(String, String)>,
     /// Requests that differ; of an access log those that do; of a scenario its steps.
     pub count: u64,
-    /// In which order they are sent.
+    /// The order in which they are sent.
     pub order: RequestOrder,
     /// The CSV file whose columns are fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<SourceFile>,
-    /// Which row a request gets.
+    /// The row that a request gets.
     #[serde(default)]
     pub data_order: RowOrder,
     /// `NAME:PASSWORD` of basic authentication, `{env:NAME}` not filled in; empty: none.

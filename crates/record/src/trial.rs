@@ -55,7 +55,7 @@ pub struct Trial {
     /// CPU time that the supervisor, which samples, used in this time, nanoseconds; `None` where it was not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampler_cpu_ns: Option<u64>,
-    /// From the start of the subject's process, of the slowest where there are several, until it gave its ready sign, nanoseconds;
+    /// Time from the start of the subject's process, of the slowest where there are several, until it gave its ready sign, nanoseconds;
     /// `None` where it did not, or where it was not recorded. Probed each millisecond, later at 2 % of the time it has taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_ns: Option<u64>,
@@ -215,7 +215,7 @@ pub struct MemoryMarks {
     pub startup_peak_bytes: u64,
     /// Peak of the window; the mark was reset after the warm-up.
     pub peak_bytes: Option<u64>,
-    /// At the end of the window.
+    /// The size at the end of the window.
     pub end_bytes: u64,
 }
 
@@ -335,7 +335,7 @@ impl CheckResult {
 pub enum CheckLevel {
     /// The cell is not measured.
     Must,
-    /// It is recorded and becomes a finding.
+    /// The result is recorded and becomes a finding.
     Capability,
 }
 

@@ -204,7 +204,7 @@ fn moderate(claims: &mut [RatioClaim<'_>]) -> Vec<(Vec<usize>, Siblings)> {
         let (variances, alike) = moderated(&own);
         for ((places, own), variances) in subjects.into_values().zip(own).zip(variances) {
             settled.extend(places.iter().copied().zip(variances));
-            all.push((places, Siblings::of(&own, alike)));
+            all.push((places, Siblings::new(&own, alike)));
         }
     }
     for (at, variance) in settled {

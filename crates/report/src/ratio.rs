@@ -120,7 +120,7 @@ impl RatioFigure {
             reference_cell: reference_cell.to_owned(),
             ratio: compared.ratio.0,
             blocks: compared.blocks,
-            variance: Variance::of(&pairs),
+            variance: Variance::from_pairs(&pairs),
             confidence: CONFIDENCE,
             pairs,
             ..RatioFigure::default()

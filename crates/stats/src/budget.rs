@@ -9,7 +9,7 @@ use crate::units::Share;
 pub const WINDOWS: [f64; 13] = [
     0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0, 20.0, 30.0,
 ];
-/// Of what a pilot's comparisons varied by, at least this part is taken to lie between trials, however long their
+/// The least part of the variation of a pilot's comparisons that is taken to lie between trials, however long their
 /// windows are: the three blocks of a pilot may see none of it. Half costs up to 5 % of resolution where there is none, and
 /// spares up to 20 % where most lies there (docs/decisions/visits.md).
 pub const BETWEEN_MIN: f64 = 0.5;
@@ -60,7 +60,7 @@ pub struct Allocation {
     pub window_s: f64,
     /// The smallest difference that 80 % of such runs are expected to claim, in the workload that varies the most.
     pub detectable: Share,
-    /// What that is at the most, in nine of ten cases: few blocks of a pilot tell little of how figures vary.
+    /// The most that it is in nine of ten cases: few blocks of a pilot tell little of how figures vary.
     pub detectable_max: Share,
     /// Seconds that it takes.
     pub seconds: f64,

@@ -15,7 +15,7 @@ pub const CHANGE_SESSIONS_MIN: usize = 8;
 /// Orders that are drawn to tell chance from change.
 const ORDERS: u32 = 20_000;
 
-/// Where a figure changed.
+/// A place where a figure changed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChangePoint {
     /// Index of the first session after it.

@@ -61,7 +61,7 @@ pub fn simultaneous(count: usize) -> f64 {
 
 /// Compares `(value, reference)` of the same blocks: see [`compare_by`], with the pairs' own variance.
 pub fn compare_at(pairs: &[(f64, f64)], confidence: f64) -> Option<Comparison> {
-    compare_by(pairs, confidence, Variance::of(pairs))
+    compare_by(pairs, confidence, Variance::from_pairs(pairs))
 }
 
 /// Compares `(value, reference)` of the same blocks, where their logarithms have this variance. From 6 pairs the
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn a_variance_that_is_known_better_makes_the_interval_narrower() {
         let pairs = [0.98, 1.03, 1.0, 0.99, 1.02, 1.01].map(|r| (r, 1.0));
-        let own = Variance::of(&pairs).unwrap();
+        let own = Variance::from_pairs(&pairs).unwrap();
         let width = |variance| {
             let of = compare_by(&pairs, 0.95, Some(variance)).unwrap().spread;
             libm::log(of.high.0 / of.low.0)

@@ -48,15 +48,15 @@ pub fn of_turns(blocks: &[Vec<f64>]) -> Option<Variance> {
 /// A variance, and what it is known by.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Variance {
-    /// Of the logarithms of a comparison's ratios, one a block.
+    /// The variance of the logarithms of a comparison's ratios, one a block.
     pub variance: f64,
     /// Its degrees of freedom (Satterthwaite's, where others have a part in it).
     pub degrees: f64,
 }
 
 impl Variance {
-    /// That of the logarithms of `(value, reference)`; `None` of fewer than two pairs with both.
-    pub fn of(pairs: &[(f64, f64)]) -> Option<Variance> {
+    /// The variance of the logarithms of `(value, reference)`; `None` of fewer than two pairs with both.
+    pub fn from_pairs(pairs: &[(f64, f64)]) -> Option<Variance> {
         let logs = logs(pairs);
         if logs.len() < 2 {
             return None;
@@ -90,7 +90,7 @@ impl Variance {
 pub fn moderated(subjects: &[Vec<Variance>]) -> (Vec<Vec<Variance>>, f64) {
     let degrees = alike(subjects);
     let of_subject = |all: &Vec<Variance>| {
-        let sums = SquareSums::of(all);
+        let sums = SquareSums::sum_up(all);
         all.iter()
             .map(|own| sums.by_others(*own, degrees))
             .collect()
@@ -101,7 +101,7 @@ pub fn moderated(subjects: &[Vec<Variance>]) -> (Vec<Vec<Variance>>, f64) {
 /// Comparisons of one subject whose variances are [`moderated`] by each other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Siblings {
-    /// Of each, the degrees of freedom of its own variance, and whether its interval is one of those that hold together.
+    /// The degrees of freedom of the variance of each, and whether its interval is one of those that hold together.
     pub comparisons: Vec<(f64, bool)>,
     /// The degrees of freedom of the distribution from which their variances come: infinite where these are all the same, 0 where
     /// nothing tells it.
@@ -141,7 +141,7 @@ pub fn together(family: &[Siblings]) -> f64 {
 
 impl Siblings {
     /// All that have these variances, which were found to be so [alike](Siblings::alike).
-    pub fn of(own: &[Variance], alike: f64) -> Siblings {
+    pub fn new(own: &[Variance], alike: f64) -> Siblings {
         Siblings {
             comparisons: own.iter().map(|of| (of.degrees, true)).collect(),
             alike,
@@ -174,7 +174,7 @@ impl Siblings {
                 scale * mean,
             ));
         }
-        let sums = SquareSums::of(variances.iter().map(|(of, _)| of));
+        let sums = SquareSums::sum_up(variances.iter().map(|(of, _)| of));
         let members = self.comparisons.iter().zip(&*variances);
         let off = members
             .filter(|((_, is_in), _)| *is_in)
@@ -249,7 +249,7 @@ fn alike(subjects: &[Vec<Variance>]) -> f64 {
 struct SquareSums(f64, f64, f64);
 
 impl SquareSums {
-    fn of<'a>(all: impl IntoIterator<Item = &'a Variance>) -> SquareSums {
+    fn sum_up<'a>(all: impl IntoIterator<Item = &'a Variance>) -> SquareSums {
         let usable = all.into_iter().filter(|of| is_usable(of));
         usable.fold(SquareSums(0.0, 0.0, 0.0), |sum, of| {
             SquareSums(
@@ -290,7 +290,7 @@ mod tests {
         let pairs: Vec<(f64, f64)> = (0..6)
             .map(|_| (libm::exp(variance.sqrt() * normal()), 1.0))
             .collect();
-        Variance::of(&pairs).unwrap()
+        Variance::from_pairs(&pairs).unwrap()
     }
 
     #[test]

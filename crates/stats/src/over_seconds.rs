@@ -11,15 +11,15 @@ use crate::units::Rate;
 
 /// The sum of the first over the sum of the second, with its interval. `None` where the second is nothing, or a value is not finite.
 pub fn ratio_over_seconds(parts: &[(f64, f64)]) -> Option<(f64, MeanInterval)> {
-    let (of, whole) = parts.iter().fold((0.0, 0.0), |(of, whole), part| {
-        (of + part.0, whole + part.1)
+    let (of, total) = parts.iter().fold((0.0, 0.0), |(of, total), part| {
+        (of + part.0, total + part.1)
     });
-    let ratio = of / whole;
-    if !ratio.is_finite() || whole <= 0.0 {
+    let ratio = of / total;
+    if !ratio.is_finite() || total <= 0.0 {
         return None;
     }
     let beyond: Vec<f64> = parts.iter().map(|part| part.0 - ratio * part.1).collect();
-    let each = whole / parts.len() as f64;
+    let each = total / parts.len() as f64;
     let interval = match seconds(&beyond)?.interval {
         MeanInterval::Interval { low, high } => MeanInterval::Interval {
             low: Rate(ratio + low.0 / each),

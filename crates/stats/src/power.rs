@@ -11,7 +11,9 @@ pub const POWER: f64 = 0.80;
 /// The standard deviation of the paired logarithms within their comparisons: what is left when each comparison's own
 /// mean is taken out, pooled over all of them with two pairs or more. `None` without any.
 pub fn pooled_deviation(comparisons: &[Vec<(f64, f64)>]) -> Option<f64> {
-    let own = comparisons.iter().filter_map(|pairs| Variance::of(pairs));
+    let own = comparisons
+        .iter()
+        .filter_map(|pairs| Variance::from_pairs(pairs));
     let (squares, degrees) = own.fold((0.0, 0.0), |sum, of| {
         (sum.0 + of.variance * of.degrees, sum.1 + of.degrees)
     });
@@ -63,7 +65,7 @@ pub struct FirstBlocks {
     pub deviation: f64,
     /// The degrees of freedom of one of them.
     pub degrees: f64,
-    /// That of each interval.
+    /// The confidence of each interval.
     pub confidence: f64,
 }
 
@@ -91,8 +93,9 @@ impl FirstBlocks {
     }
 }
 
-/// As how many comparisons that have nothing in common so many with one reference tell how figures vary: the reference is half of each
-/// variance, so that the squares' correlation, which is that of the values, squared, is a quarter.
+/// The number of comparisons with nothing in common that tell as much about variances as `comparisons` with one
+/// reference. The reference is half of each variance, so the correlation of the squares, which is that of the values
+/// squared, is a quarter.
 pub fn independent(comparisons: usize) -> f64 {
     let count = comparisons.max(1) as f64;
     count / (1.0 + (count - 1.0) / 4.0)

@@ -27,16 +27,16 @@ pub fn quantile(histogram: &Histogram, q: f64) -> Option<Nanos> {
 
 /// The finite ones of `values`, rising.
 pub fn sorted(values: &[f64]) -> Vec<f64> {
-    let mut kept: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
-    kept.sort_by(f64::total_cmp);
-    kept
+    let mut finite: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
+    finite.sort_by(f64::total_cmp);
+    finite
 }
 
 /// The median of the finite ones of `values`: of an even number the mean of the two in the
 /// middle. `None` where there are none.
 pub fn median(values: &[f64]) -> Option<f64> {
-    let kept = sorted(values);
-    (!kept.is_empty()).then(|| median_of_sorted(&kept))
+    let finite = sorted(values);
+    (!finite.is_empty()).then(|| median_of_sorted(&finite))
 }
 
 /// INVARIANT of the caller: `sorted` is rising and not empty.

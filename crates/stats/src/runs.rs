@@ -19,13 +19,15 @@ impl Variance {
         logs.retain(|(_, log)| log.is_finite());
         logs.sort_by_key(|(run, _)| *run);
         let mean = |of: &[(u32, f64)]| of.iter().map(|(_, log)| log).sum::<f64>() / of.len() as f64;
-        let whole = mean(&logs);
+        let centre = mean(&logs);
         let (mut within, mut between, mut count) = (0.0, 0.0, 0_usize);
         for run in logs.chunk_by(|one, next| one.0 == next.0) {
-            let own = mean(run);
-            let squares = run.iter().map(|(_, log)| (log - own) * (log - own));
+            let mean_of_run = mean(run);
+            let squares = run
+                .iter()
+                .map(|(_, log)| (log - mean_of_run) * (log - mean_of_run));
             within += squares.sum::<f64>();
-            between += run.len() as f64 * (own - whole) * (own - whole);
+            between += run.len() as f64 * (mean_of_run - centre) * (mean_of_run - centre);
             count += 1;
         }
         let degrees = count.checked_sub(1).filter(|degrees| *degrees > 0)? as f64;
@@ -72,10 +74,10 @@ mod tests {
         for _ in 0..tries {
             let (mut pairs, mut of_run) = (Vec::new(), Vec::new());
             for run in 0..runs {
-                let [own, baseline] = [apart * normal(), apart * normal()];
+                let [subject, baseline] = [apart * normal(), apart * normal()];
                 for _ in 0..BLOCKS {
                     let figure = |run: f64, block: f64| libm::exp(0.01 * (run + block));
-                    pairs.push((figure(own, normal()), figure(baseline, normal())));
+                    pairs.push((figure(subject, normal()), figure(baseline, normal())));
                     of_run.push(run);
                 }
             }

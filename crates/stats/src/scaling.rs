@@ -75,7 +75,7 @@ pub enum Growth {
 
 /// One block's slopes.
 struct Slopes {
-    whole: f64,
+    overall: f64,
     small: f64,
     large: f64,
 }
@@ -95,14 +95,14 @@ pub fn scaling(blocks: &[Vec<(f64, f64)>]) -> Option<Scaling> {
         return None;
     }
     let of = |which: fn(&Slopes) -> f64| -> Vec<f64> { slopes.iter().map(which).collect() };
-    let whole = of(|s| s.whole);
+    let overall = of(|s| s.overall);
     let warnings = warnings(
         blocks.len() - slopes.len(),
-        &sorted(&whole),
+        &sorted(&overall),
         BLOCKS_INTERVAL_MIN,
     );
     let claims = !warnings.iter().any(Warning::forbids_interval);
-    let (exponent, spread) = centre(&whole, claims);
+    let (exponent, spread) = centre(&overall, claims);
     let curved = is_curved(&of(|s| s.large - s.small), claims);
     let ends = |block: &Vec<(f64, f64)>| (block[0].0, block[block.len() - 1].0);
     Some(Scaling {
@@ -152,7 +152,7 @@ fn slopes(points: &[(f64, f64)]) -> Slopes {
     // An odd number shares the size in the middle.
     let half = points.len().div_ceil(2);
     Slopes {
-        whole: slope(points),
+        overall: slope(points),
         small: slope(&points[..half]),
         large: slope(&points[points.len() - half..]),
     }
@@ -173,16 +173,21 @@ fn mean(values: &[f64]) -> f64 {
 
 /// Mean and interval where that may be claimed, else median and range.
 fn centre(values: &[f64], claims: bool) -> (f64, Spread<Exponent>) {
-    let kept = sorted(values);
-    let interval = half_width(&kept).filter(|_| claims);
+    let finite = sorted(values);
+    let interval = half_width(&finite).filter(|_| claims);
     let (kind, middle, low, high) = match interval {
         Some(half) => {
-            let middle = mean(&kept);
+            let middle = mean(&finite);
             (SpreadKind::Interval, middle, middle - half, middle + half)
         }
         None => {
-            let middle = median_of_sorted(&kept);
-            (SpreadKind::Range, middle, kept[0], kept[kept.len() - 1])
+            let middle = median_of_sorted(&finite);
+            (
+                SpreadKind::Range,
+                middle,
+                finite[0],
+                finite[finite.len() - 1],
+            )
         }
     };
     let (low, high) = (Exponent(low), Exponent(high));

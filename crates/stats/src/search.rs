@@ -23,9 +23,9 @@ const BRACKET_STEPS_MAX: usize = 64;
 /// What became of the objective in one step.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Step {
-    /// It was kept, and the rate, too.
+    /// The objective was kept, and the rate, too.
     Kept,
-    /// It was not, by the server's doing.
+    /// The objective was missed, by the server's doing.
     Missed,
     /// The generator did not keep up, so that nothing is known of the server.
     GeneratorShort,
@@ -43,9 +43,9 @@ pub struct Highest {
 /// How a search ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Found {
-    /// With a rate.
+    /// A highest rate was found.
     Highest(Highest),
-    /// At none: the objective was missed down to this rate, or, which no load can do, kept at whatever rate.
+    /// No rate: the objective was missed down to this rate, or, which no load can do, kept at whatever rate.
     Nowhere(f64),
 }
 
@@ -151,7 +151,7 @@ impl Search {
         }
     }
 
-    /// Which round is under way, from 1; 0 while the bracket is looked for.
+    /// The round that is under way, from 1; 0 while the bracket is looked for.
     pub fn round(&self) -> usize {
         match self.state {
             SearchState::Bracket => 0,

@@ -60,27 +60,30 @@ pub enum MeanInterval {
 
 /// Sums up the finite ones of `rates`, which are in the order of their seconds. `None` without any.
 pub fn seconds(rates: &[f64]) -> Option<Seconds> {
-    let kept: Vec<f64> = rates.iter().copied().filter(|r| r.is_finite()).collect();
-    let rising = sorted(&kept);
+    let finite: Vec<f64> = rates.iter().copied().filter(|r| r.is_finite()).collect();
+    let rising = sorted(&finite);
     let (&min, &max) = (rising.first()?, rising.last()?);
-    let n = kept.len() as f64;
-    let sum: f64 = kept.iter().sum();
-    let divided = || kept.iter().map(|rate| rate / n).sum();
+    let n = finite.len() as f64;
+    let sum: f64 = finite.iter().sum();
+    let divided = || finite.iter().map(|rate| rate / n).sum();
     // Huge values may overflow their sum; and rounding takes no mean beyond the values.
     let mean = if sum.is_finite() { sum / n } else { divided() };
     let mean = mean.clamp(min, max);
-    let squares: f64 = kept.iter().map(|rate| (rate - mean) * (rate - mean)).sum();
-    let deviation = (kept.len() > 1).then(|| (squares / (n - 1.0)).sqrt());
-    let serial = serial(&kept, mean, squares);
+    let squares: f64 = finite
+        .iter()
+        .map(|rate| (rate - mean) * (rate - mean))
+        .sum();
+    let deviation = (finite.len() > 1).then(|| (squares / (n - 1.0)).sqrt());
+    let serial = serial(&finite, mean, squares);
     Some(Seconds {
-        count: kept.len(),
+        count: finite.len(),
         mean: Rate(mean),
         deviation: deviation.map(Rate),
         min: Rate(min),
         max: Rate(max),
         variation: deviation.filter(|_| mean != 0.0).map(|d| Ratio(d / mean)),
         serial: serial.map(Ratio),
-        interval: interval(kept.len(), mean, deviation, serial),
+        interval: interval(finite.len(), mean, deviation, serial),
     })
 }
 

@@ -122,8 +122,8 @@ fn pooled(groups: &[Vec<f64>]) -> (f64, usize) {
         .iter()
         .filter_map(|group| Some((group, mean(group)?)))
         .fold((0.0, 0), |(squares, degrees), (group, mean)| {
-            let own: f64 = group.iter().map(|v| (v - mean) * (v - mean)).sum();
-            (squares + own, degrees + group.len() - 1)
+            let spread: f64 = group.iter().map(|v| (v - mean) * (v - mean)).sum();
+            (squares + spread, degrees + group.len() - 1)
         })
 }
 
@@ -266,7 +266,7 @@ mod tests {
     /// Logs in which nothing changed: `cells` figures, `sessions` runs of one state, one more of the next.
     /// Each run moves all its figures together and each by itself; returns in how many of `logs`
     /// anything is claimed.
-    fn false_claims(logs: usize, cells: usize, sessions: usize, common: f64, own: f64) -> usize {
+    fn false_claims(logs: usize, cells: usize, sessions: usize, common: f64, spread: f64) -> usize {
         let mut random = Random::new(cells as u64 * 1_000 + sessions as u64);
         let mut normal = || normal(&mut random);
         let claimed = |_: &usize| {
@@ -274,7 +274,7 @@ mod tests {
                 .map(|_| {
                     let moved = common * normal();
                     (0..cells)
-                        .map(|_| libm::exp(moved + own * normal()))
+                        .map(|_| libm::exp(moved + spread * normal()))
                         .collect()
                 })
                 .collect();
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn a_change_of_the_size_of_the_resolution_is_told_in_four_of_five_cases() {
         let mut random = Random::new(4);
-        let mut told = 0;
+        let mut detected = 0;
         for _ in 0..1_000 {
             let six: Vec<f64> = (0..6)
                 .map(|_| libm::exp(0.02 * normal(&mut random)))
@@ -301,12 +301,12 @@ mod tests {
             let error = 0.02 * (1.0_f64 + 1.0 / 6.0).sqrt();
             let t = t_quantile(0.975, 5.0).unwrap() + t_quantile(POWER, 5.0).unwrap();
             let seen = compare_sessions(&six, &[libm::exp(new - t * error)], &[], 1).unwrap();
-            told += i32::from(seen.conclusion == Conclusion::Lower);
+            detected += i32::from(seen.conclusion == Conclusion::Lower);
             let between = seen.between.unwrap() / 0.02;
             let half = libm::log1p(seen.resolution.unwrap());
             assert!((half - t * error * between).abs() < 1e-9);
         }
-        assert!((749..=851).contains(&told), "{told} of 1000");
+        assert!((749..=851).contains(&detected), "{detected} of 1000");
     }
 
     /// A/A: the bound is 5 % of the logs; four standard errors of a binomial count above it are 78 of 1,000 and

@@ -66,24 +66,24 @@ impl<U: Quantity> Summary<U> {
 /// Probability Letters 4, 1986, pages 75 to 79), but not over a gap that is wider than all between the inner two: beyond it
 /// may be another mode, which the median may be next to. Else it is the range. `None` without any value.
 pub fn summarise<U: Quantity>(values: &[f64]) -> Option<Summary<U>> {
-    let kept = sorted(values);
-    if kept.is_empty() {
+    let finite = sorted(values);
+    if finite.is_empty() {
         return None;
     }
-    let warnings = warnings(values.len() - kept.len(), &kept, BLOCKS_INTERVAL_MIN);
+    let warnings = warnings(values.len() - finite.len(), &finite, BLOCKS_INTERVAL_MIN);
     let spread = if warnings.iter().any(Warning::forbids_interval) {
-        (SpreadKind::Range, kept[0], kept[kept.len() - 1])
+        (SpreadKind::Range, finite[0], finite[finite.len() - 1])
     } else {
-        let (low, high) = ends(&kept);
+        let (low, high) = ends(&finite);
         (SpreadKind::Interval, low, high)
     };
     Some(Summary {
-        blocks: kept.len(),
-        median: U::of(median_of_sorted(&kept)),
+        blocks: finite.len(),
+        median: U::new(median_of_sorted(&finite)),
         spread: Spread {
             kind: spread.0,
-            low: U::of(spread.1),
-            high: U::of(spread.2),
+            low: U::new(spread.1),
+            high: U::new(spread.2),
         },
         warnings,
     })
@@ -103,17 +103,17 @@ impl Warning {
 }
 
 /// The warnings of `kept` values, of which `needed` would give an interval.
-pub(crate) fn warnings(left_out: usize, kept: &[f64], needed: usize) -> Vec<Warning> {
+pub(crate) fn warnings(left_out: usize, finite: &[f64], needed: usize) -> Vec<Warning> {
     debug_assert!(needed >= BLOCKS_INTERVAL_MIN);
     let mut found = Vec::new();
     if left_out > 0 {
         found.push(Warning::LeftOut { count: left_out });
     }
-    if kept.len() < needed {
-        let blocks = kept.len();
+    if finite.len() < needed {
+        let blocks = finite.len();
         found.push(Warning::FewBlocks { blocks, needed });
     }
-    found.extend(two_modes(kept).map(Warning::TwoModes));
+    found.extend(two_modes(finite).map(Warning::TwoModes));
     found
 }
 

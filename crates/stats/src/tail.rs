@@ -40,7 +40,7 @@ impl Tail {
 mod tests {
     use super::*;
 
-    fn of(count: u64) -> Histogram {
+    fn histogram(count: u64) -> Histogram {
         Histogram {
             counts: vec![(1, count)],
             ..Histogram::default()
@@ -51,19 +51,19 @@ mod tests {
     fn many_slow_requests_may_be_few_periods() {
         let mut tail = Tail::default();
         // 900 of 900,000 are beyond p99.9.
-        tail.add(&of(900_000), Share(0.999), Some(3));
+        tail.add(&histogram(900_000), Share(0.999), Some(3));
         assert_eq!((tail.beyond, tail.periods), (900, 3));
-        tail.add(&of(900_000), Share(0.999), Some(6));
+        tail.add(&histogram(900_000), Share(0.999), Some(6));
         assert_eq!(tail.periods, 9);
         assert!(!tail.is_enough());
-        tail.add(&of(1_000), Share(0.999), Some(1));
+        tail.add(&histogram(1_000), Share(0.999), Some(1));
         assert!(tail.is_enough());
     }
 
     #[test]
     fn what_is_not_known_is_not_enough() {
         let mut tail = Tail::default();
-        tail.add(&of(1_000_000), Share(0.999), None);
+        tail.add(&histogram(1_000_000), Share(0.999), None);
         assert_eq!((tail.beyond, tail.periods), (1_000, 0));
         assert!(!tail.is_enough());
     }
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn an_empty_histogram_is_nothing() {
         let mut tail = Tail::default();
-        tail.add(&of(0), Share(0.999), None);
+        tail.add(&histogram(0), Share(0.999), None);
         assert_eq!(tail, Tail::default());
     }
 }

@@ -4,7 +4,7 @@
 /// A figure with its unit.
 pub trait Quantity: Copy {
     /// The figure in the unit that the type's name says.
-    fn of(value: f64) -> Self;
+    fn new(value: f64) -> Self;
     /// The bare number.
     fn value(self) -> f64;
 }
@@ -16,7 +16,7 @@ macro_rules! quantities {
         pub struct $name(pub f64);
 
         impl Quantity for $name {
-            fn of(value: f64) -> $name {
+            fn new(value: f64) -> $name {
                 $name(value)
             }
             fn value(self) -> f64 {

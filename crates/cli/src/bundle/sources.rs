@@ -171,7 +171,7 @@ fn originals(subjects: &[Subject], plan: &Plan) -> BTreeSet<PathBuf> {
     let then = plan::processes(plan).map(|s| PathBuf::from(&s.originals_dir));
     let then = then.filter(|folder| !folder.as_os_str().is_empty());
     let roots: BTreeSet<PathBuf> = then.chain(source::originals()).collect();
-    let needed = subjects.iter().flat_map(|s| s.needs.of_originals());
+    let needed = subjects.iter().flat_map(|s| s.needs.original_names());
     let names: BTreeSet<&str> = needed.filter_map(|path| path.split('/').next()).collect();
     let folders = roots
         .iter()

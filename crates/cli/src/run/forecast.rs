@@ -49,7 +49,7 @@ impl Forecast {
     /// Whether this event is the one after which it is printed.
     pub fn is_due(&mut self, event: &Event<'_>) -> bool {
         let ended = match event {
-            Event::Begun { kept, .. } => *kept,
+            Event::Begun { reused, .. } => *reused,
             // wrk's come between them.
             Event::Ended { trial, .. } => u32::from(trial.generator == "prony"),
             Event::LeftOut { .. } => 1,

@@ -79,8 +79,12 @@ impl LivePage {
     /// Something happened in the run.
     pub fn event(&mut self, event: &Event<'_>) {
         match event {
-            Event::Begun { kept, total, left } => {
-                self.progress = progress(*kept, *total, Some(*left));
+            Event::Begun {
+                reused,
+                total,
+                left,
+            } => {
+                self.progress = progress(*reused, *total, Some(*left));
                 self.render();
             }
             Event::Started {

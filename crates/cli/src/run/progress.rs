@@ -36,9 +36,13 @@ impl<'a> Bar<'a> {
     /// Something happened.
     pub fn event(&mut self, event: &Event<'_>) {
         match event {
-            Event::Begun { kept, total, left } => {
+            Event::Begun {
+                reused,
+                total,
+                left,
+            } => {
                 self.bar.set_length(u64::from(*total));
-                self.bar.set_position(u64::from(*kept));
+                self.bar.set_position(u64::from(*reused));
                 self.left = *left;
             }
             Event::Started {

@@ -41,12 +41,12 @@ pub(super) fn counts_disagree(case: &Case<'_>) -> Vec<Finding> {
         if found.holds() {
             return None;
         }
-        let said = client::said(trial)?;
+        let figures = client::figures(trial)?;
         let peer = &trial.client.as_ref()?.peer;
         let mut evidence = vec![
             Evidence::count("answered, by the client", line.count),
-            Evidence::count("failed, by the client", said.failed),
-            match said.in_flight {
+            Evidence::count("failed, by the client", figures.failed),
+            match figures.in_flight {
                 Some(in_flight) => Evidence::count("in flight, by the client", in_flight),
                 None => Evidence::count("in flight, at the most", found.unanswered_max),
             },
@@ -92,7 +92,7 @@ const CLOCK: (&str, &str) = (
 /// P019: the whole run is much longer than elapsed, or shorter; it did not ask for the time that it
 /// was told to; the rate that it gives is not count ÷ elapsed; its latencies contradict each other.
 pub(super) fn own_clock(case: &Case<'_>) -> Vec<Finding> {
-    let asked = case.records.plan.duration_ns.max(1_000_000_000) as f64;
+    let requested = case.records.plan.duration_ns.max(1_000_000_000) as f64;
     worst_run(case, Code::P019, |trial, program, line| {
         let (elapsed, wall) = (line.elapsed_ns as f64, program.wall_ns as f64);
         let time = |what: &str, ns: f64| Evidence::number(what, ns, Unit::Nanoseconds);
@@ -104,10 +104,10 @@ pub(super) fn own_clock(case: &Case<'_>) -> Vec<Finding> {
             evidence.extend([time("elapsed", elapsed), time("whole run", wall)]);
         }
         let requests = case.client().is_some_and(|c| c.work == REQUESTS);
-        let off = (elapsed - asked).abs();
-        if requests && off > limits::DURATION_SHARE * asked && off > limits::DURATION_NS {
+        let off = (elapsed - requested).abs();
+        if requests && off > limits::DURATION_SHARE * requested && off > limits::DURATION_NS {
             evidence.extend([
-                time("time that it was told to ask for", asked),
+                time("time that it was told to ask for", requested),
                 time("elapsed, by its clock", elapsed),
             ]);
         }
@@ -183,7 +183,7 @@ const PEER_FULL: (&str, &str) = (
 /// P020: the peer's busiest core or thread was busy for 95 % of the time and the client's was not.
 pub(super) fn peer_saturated(case: &Case<'_>) -> Vec<Finding> {
     worst_run(case, Code::P020, |trial, _, _| {
-        let busy = Busy::of(trial, &case.records.plan.cores);
+        let busy = Busy::new(trial, &case.records.plan.cores);
         let (client, peer) = (busy.client?.0, busy.peer?.0);
         let evidence = vec![
             Evidence::number("peer's busiest core or thread", peer, Unit::Share),
@@ -275,21 +275,25 @@ const FAILED: (&str, &str) = (
 /// P006 of a client: its requests that failed, by its own names; invalid from 1 % of them on.
 pub(super) fn failed(case: &Case<'_>) -> Vec<Finding> {
     worst_run(case, Code::P006, |trial, _, line| {
-        let said = client::said(trial)?;
+        let figures = client::figures(trial)?;
         let unconnected = line.tallies.get("connect_failed").copied().unwrap_or(0);
-        if said.failed == 0 && unconnected == 0 {
+        if figures.failed == 0 && unconnected == 0 {
             return None;
         }
-        let mut evidence = vec![Evidence::count("failed", said.failed)];
-        let kinds = said.failed_by_kind.iter().filter(|(_, count)| **count > 0);
+        let mut evidence = vec![Evidence::count("failed", figures.failed)];
+        let kinds = figures
+            .failed_by_kind
+            .iter()
+            .filter(|(_, count)| **count > 0);
         let named = kinds.take(limits::KINDS_NAMED_MAX);
         evidence.extend(named.map(|(kind, count)| Evidence::count(kind.clone(), *count)));
         if unconnected > 0 {
             evidence.push(Evidence::count("failed attempts to connect", unconnected));
         }
         evidence.push(Evidence::count("answered", line.count));
-        let badness = said.failed as f64 + unconnected as f64;
-        let share = said.failed as f64 / (said.failed.saturating_add(line.count)).max(1) as f64;
+        let badness = figures.failed as f64 + unconnected as f64;
+        let share =
+            figures.failed as f64 / (figures.failed.saturating_add(line.count)).max(1) as f64;
         Some(Seen::note(badness, FAILED, evidence).severity(by_share(share)))
     })
 }
@@ -318,13 +322,13 @@ pub(super) fn not_in_flight(case: &Case<'_>) -> Vec<Finding> {
     let requests = case.client().is_some_and(|c| c.work == REQUESTS);
     worst_run(case, Code::P005, |trial, program, _| {
         let little = client::little(trial)?;
-        let asked = f64::from(case.cell.connections);
-        let busy = Busy::of(trial, &case.records.plan.cores).client;
+        let requested = f64::from(case.cell.connections);
+        let busy = Busy::new(trial, &case.records.plan.cores).client;
         let mut evidence = vec![
             Evidence::count("connections", case.cell.connections.into()),
             Evidence::number("in flight by Little's law", little, Unit::Count),
         ];
-        if little > asked * (1.0 + limits::IN_FLIGHT_OVER) {
+        if little > requested * (1.0 + limits::IN_FLIGHT_OVER) {
             let counted = client::agrees(trial, case.cell.connections);
             let confirmed = counted.is_some_and(|found| found.compared && found.holds());
             let elapsed = measure::elapsed(program)?.0;
@@ -337,7 +341,7 @@ pub(super) fn not_in_flight(case: &Case<'_>) -> Vec<Finding> {
             return Some(seen);
         }
         let full = busy.is_some_and(|busy| busy.0 >= limits::SATURATED_SHARE);
-        if !requests || full || little >= limits::IN_FLIGHT_SHARE * asked {
+        if !requests || full || little >= limits::IN_FLIGHT_SHARE * requested {
             return None;
         }
         evidence.extend(
@@ -345,7 +349,11 @@ pub(super) fn not_in_flight(case: &Case<'_>) -> Vec<Finding> {
                 Evidence::number("client's busiest core or thread", busy.0, Unit::Share)
             }),
         );
-        Some(Seen::note(1.0 - little / asked, FEW_IN_FLIGHT, evidence))
+        Some(Seen::note(
+            1.0 - little / requested,
+            FEW_IN_FLIGHT,
+            evidence,
+        ))
     })
 }
 
@@ -363,20 +371,20 @@ pub(super) fn other_page(case: &Case<'_>) -> Vec<Finding> {
             .client
             .as_ref()
             .filter(|page| page.page_body_bytes > 0)?;
-        let whole = page.page_head_bytes.saturating_add(page.page_body_bytes);
+        let page_bytes = page.page_head_bytes.saturating_add(page.page_body_bytes);
         let with_heads = line.tallies.get("bytes_with_heads").copied().unwrap_or(0);
         let (what, bytes, expected, off) = match (line.bytes, with_heads) {
             (0, 0) => return None,
-            (0, all) => ("an answer", all, whole, limits::BYTES_RATIO - 1.0),
+            (0, all) => ("an answer", all, page_bytes, limits::BYTES_RATIO - 1.0),
             (bodies, _) => ("a body", bodies, page.page_body_bytes, limits::PAGE_OFF),
         };
-        let own = bytes as f64 / line.count as f64;
-        let badness = (own / expected as f64 - 1.0).abs();
+        let each = bytes as f64 / line.count as f64;
+        let badness = (each / expected as f64 - 1.0).abs();
         if !badness.is_finite() || badness <= off {
             return None;
         }
         let evidence = vec![
-            Evidence::number(format!("bytes of {what}, by the client"), own, Unit::Bytes),
+            Evidence::number(format!("bytes of {what}, by the client"), each, Unit::Bytes),
             Evidence::number("as Prony read it", expected as f64, Unit::Bytes),
         ];
         Some(Seen::note(badness, OTHER_PAGE, evidence))

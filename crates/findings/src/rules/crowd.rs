@@ -31,13 +31,13 @@ pub(super) fn other_work(case: &Case<'_>) -> Vec<Finding> {
     if case.is_client() {
         return clients::other_page(case);
     }
-    let Some(own) = bytes(case) else {
+    let Some(bytes_here) = bytes(case) else {
         return Vec::new();
     };
     let Some((whose, other)) = compared_with(case) else {
         return Vec::new();
     };
-    let ratio = own / other;
+    let ratio = bytes_here / other;
     if ratio <= limits::BYTES_RATIO && ratio * limits::BYTES_RATIO >= 1.0 {
         return Vec::new();
     }
@@ -46,7 +46,7 @@ pub(super) fn other_work(case: &Case<'_>) -> Vec<Finding> {
         false => ("bytes an answer", OTHER_WORK),
     };
     let evidence = vec![
-        Evidence::number(what, own, Unit::Bytes),
+        Evidence::number(what, bytes_here, Unit::Bytes),
         Evidence::number(whose, other, Unit::Bytes),
     ];
     let blocks = case.complete().map(|trial| trial.block).collect();

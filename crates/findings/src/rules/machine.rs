@@ -65,8 +65,8 @@ pub(super) fn more_cores(case: &Case<'_>) -> Vec<Finding> {
     worst(case, Code::P007, case.measured(), |trial| {
         let pinned = case.records.plan.cores.subject.len() as f64;
         let instances = case.cell.around.instances.max(1);
-        let told = f64::from(case.subject?.threads) * f64::from(instances);
-        let cores = if pinned > 0.0 { pinned } else { told };
+        let threads = f64::from(case.subject?.threads) * f64::from(instances);
+        let cores = if pinned > 0.0 { pinned } else { threads };
         let used = measure::share_of_window(trial, measure::cpu(trial, Role::Subject)?)?.0;
         if cores <= 0.0 || used <= limits::CORES_OVER * cores {
             return None;
@@ -85,17 +85,17 @@ fn more_threads(case: &Case<'_>) -> Vec<Finding> {
     let runs = case.runs().map(|(trial, _)| trial);
     worst(case, Code::P007, runs, |trial| {
         let program = trial.program.as_ref()?;
-        let told = f64::from(measure::line(program)?.threads);
+        let threads = f64::from(measure::line(program)?.threads);
         let long = program.wall_ns >= limits::RUNNING_WALL_NS_MIN;
         let used = measure::program_cpu(program).0 as f64 / program.wall_ns as f64;
-        if !long || told <= 0.0 || used <= limits::CORES_OVER * told {
+        if !long || threads <= 0.0 || used <= limits::CORES_OVER * threads {
             return None;
         }
         let evidence = vec![
             Evidence::number("used", used, Unit::Cores),
-            Evidence::number("threads that did the work", told, Unit::Count),
+            Evidence::number("threads that did the work", threads, Unit::Count),
         ];
-        Some(Seen::note(used / told, MORE_THREADS, evidence))
+        Some(Seen::note(used / threads, MORE_THREADS, evidence))
     })
 }
 

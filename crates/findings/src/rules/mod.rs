@@ -23,9 +23,9 @@ pub use services::keeps_nothing;
 /// A rule.
 #[derive(Clone, Copy)]
 enum Rule {
-    /// That looks at a cell.
+    /// A rule that looks at one cell.
     Cell(fn(&Case<'_>) -> Vec<Finding>),
-    /// That looks at the whole run.
+    /// A rule that looks at the whole run.
     Run(fn(&Records<'_>) -> Option<Finding>),
 }
 

@@ -26,21 +26,21 @@ pub(super) fn overloaded(case: &Case<'_>) -> Vec<Finding> {
     worst(case, Code::P029, case.measured(), |trial| {
         let load = trial.load.as_ref()?;
         let arrivals = load.arrivals.filter(|arrivals| arrivals.overloaded)?;
-        let kept = measure::kept_up(load, &arrivals)?.0;
+        let achieved = measure::kept_up(load, &arrivals)?.0;
         let (drawn, words) = (
             measure::drawn(load, &arrivals)?.0,
             measure::kept_up_words(load),
         );
         let evidence = vec![
             Evidence::number(words[0], drawn, Unit::PerSecond),
-            Evidence::number(words[1], kept, Unit::PerSecond),
+            Evidence::number(words[1], achieved, Unit::PerSecond),
             Evidence::count("most that waited at once", arrivals.waiting_max),
             Evidence::count(
                 "never sent",
                 arrivals.waiting.saturating_add(arrivals.dropped),
             ),
         ];
-        let missing = 1.0 - kept / drawn;
+        let missing = 1.0 - achieved / drawn;
         let text = match load.scenario {
             Some(_) => CROWDED,
             None => OVERLOADED,

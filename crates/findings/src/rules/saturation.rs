@@ -92,20 +92,20 @@ pub(super) fn both_sleep(case: &Case<'_>) -> Vec<Finding> {
 
 fn short(load: &LoadReport) -> Option<Seen> {
     let arrivals = load.arrivals.filter(|arrivals| arrivals.generator_short)?;
-    let kept = measure::kept_up(load, &arrivals)?.0;
+    let achieved = measure::kept_up(load, &arrivals)?.0;
     let (drawn, words) = (
         measure::drawn(load, &arrivals)?.0,
         measure::kept_up_words(load),
     );
     let mut evidence = vec![
         Evidence::number(words[0], drawn, Unit::PerSecond),
-        Evidence::number(words[1], kept, Unit::PerSecond),
+        Evidence::number(words[1], achieved, Unit::PerSecond),
     ];
     evidence.extend(load.delay.map(|delay| {
         let late = delay.lateness_ns.p99 as f64;
         Evidence::number("sent late, 99th percentile", late, Unit::Nanoseconds)
     }));
-    let missing = 1.0 - kept / drawn;
+    let missing = 1.0 - achieved / drawn;
     Some(Seen::note(missing, SHORT, evidence).severity(Severity::Invalid))
 }
 
@@ -194,15 +194,15 @@ pub(super) fn not_in_flight(case: &Case<'_>) -> Vec<Finding> {
     worst(case, Code::P005, case.measured(), |trial| {
         let load = trial.load.as_ref()?;
         let timeout = Nanos(case.workload.map_or(0, |workload| workload.timeout_ns));
-        let flight = InFlight::of(load, timeout, trial.visits.len().max(1))?;
-        let asked = measure::places(load);
+        let flight = InFlight::new(load, timeout, trial.visits.len().max(1))?;
+        let places = measure::places(load);
         let asked_for = match load.depth > 1 {
             true => "requests at once asked for",
             false => "connections asked for",
         };
         let evidence = || {
             let mut all = vec![
-                Evidence::number(asked_for, asked, Unit::Count),
+                Evidence::number(asked_for, places, Unit::Count),
                 Evidence::number("in flight by Little's law", flight.waiting, Unit::Count),
                 Evidence::number("in the generator's hands", flight.held, Unit::Count),
                 Evidence::number("explained by time-outs", flight.timed_out, Unit::Count),
@@ -220,14 +220,14 @@ pub(super) fn not_in_flight(case: &Case<'_>) -> Vec<Finding> {
             all
         };
         let little = flight.waiting + flight.held;
-        let explained = little + flight.opening + flight.timed_out + flight.edge.min(asked);
+        let explained = little + flight.opening + flight.timed_out + flight.edge.min(places);
         // Users think, for as long as their steps say.
         let may_idle = load.pace.is_open() || load.scenario.is_some();
-        if !may_idle && explained < limits::IN_FLIGHT_SHARE * asked {
-            return Some(Seen::note(1.0 - little / asked, GAP, evidence()));
+        if !may_idle && explained < limits::IN_FLIGHT_SHARE * places {
+            return Some(Seen::note(1.0 - little / places, GAP, evidence()));
         }
-        let most = asked * (1.0 + limits::IN_FLIGHT_OVER) + flight.edge;
-        let seen = Seen::note(little / asked, EXCESS, evidence());
+        let most = places * (1.0 + limits::IN_FLIGHT_OVER) + flight.edge;
+        let seen = Seen::note(little / places, EXCESS, evidence());
         (little * flight.begun > most).then(|| seen.severity(Severity::Invalid))
     })
 }
@@ -252,7 +252,7 @@ struct InFlight {
 
 impl InFlight {
     /// `windows`: what the window is made of, each piece with a start and an end of its own.
-    fn of(load: &LoadReport, timeout: Nanos, windows: usize) -> Option<InFlight> {
+    fn new(load: &LoadReport, timeout: Nanos, windows: usize) -> Option<InFlight> {
         let rate = measure::rate(load)?;
         if load.completed == 0 || load.connections == 0 || !load.latency_ns.mean.is_finite() {
             return None;

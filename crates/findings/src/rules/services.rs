@@ -61,7 +61,7 @@ const STATED_DURABLE: (&str, &str) = ("ack", "synced");
 const STATED_FORGETFUL: (&str, &str) = ("backend", "none");
 
 fn states(cell: &Cell, (name, value): (&str, &str)) -> bool {
-    cell.settings.get(name).is_some_and(|own| own == value)
+    cell.settings.get(name).is_some_and(|one| one == value)
 }
 
 /// Whether a cell states that its subject keeps nothing: its setting `backend` is `none`.

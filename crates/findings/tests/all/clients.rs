@@ -421,7 +421,7 @@ fn the_limit_is_named_only_where_both_sides_are_known() {
     let limit = |change: fn(&mut Trial)| {
         let mut trial = good("a page", 0);
         change(&mut trial);
-        Busy::of(&trial, &cores).limit()
+        Busy::new(&trial, &cores).limit()
     };
     assert_eq!(limit(|_| {}), Some(Limit::RoundTrips));
     assert_eq!(

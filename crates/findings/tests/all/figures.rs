@@ -328,32 +328,32 @@ fn asked() -> (Trial, Cores) {
 #[test]
 fn a_client_and_its_peer_are_as_busy_as_their_busiest_core_or_thread() {
     let (mut trial, cores) = asked();
-    let busy = client::Busy::of(&trial, &cores);
+    let busy = client::Busy::new(&trial, &cores);
     assert_eq!(
         (busy.client, busy.peer),
         (Some(Share(0.7)), Some(Share(0.9)))
     );
     // Most of the core was busy with something else: what the client used counts.
     trial.program.as_mut().expect("a program").system_ns = hundredths(20);
-    let busy = client::Busy::of(&trial, &cores);
+    let busy = client::Busy::new(&trial, &cores);
     assert_eq!(busy.client, Some(Share(0.4)));
     // Likewise of the peer, of which 80 % of the time that it was asked are its own.
     trial.processes[0].cpu_ns = hundredths(24);
-    let busy = client::Busy::of(&trial, &cores);
+    let busy = client::Busy::new(&trial, &cores);
     assert_eq!(busy.peer, Some(Share(0.5)), "its thread's 25 hundredths");
     trial.cores[1].role = None;
     trial.processes.clear();
-    let busy = client::Busy::of(&trial, &cores);
+    let busy = client::Busy::new(&trial, &cores);
     assert_eq!(busy.peer, Some(Share(0.2)), "the generator's core");
     trial.cores[2].busy_ns = WINDOW;
-    assert_eq!(client::Busy::of(&trial, &cores).peer, Some(Share(1.0)));
+    assert_eq!(client::Busy::new(&trial, &cores).peer, Some(Share(1.0)));
 }
 
 #[test]
 fn a_clients_time_is_shared_by_its_threads_as_far_as_there_are_cores() {
     let (mut trial, mut cores) = asked();
     trial.cores.clear();
-    let client = |trial: &Trial, cores: &Cores| client::Busy::of(trial, cores).client;
+    let client = |trial: &Trial, cores: &Cores| client::Busy::new(trial, cores).client;
     assert_eq!(client(&trial, &cores), Some(Share(0.6)));
     cores.subject = vec![0, 3, 4];
     assert_eq!(client(&trial, &cores), Some(Share(0.3)), "two threads");

@@ -37,7 +37,7 @@ fn stems(shelf: &Shelf<'_>, subjects: &[Subject]) -> Vec<String> {
     let mut newest: BTreeMap<String, (SystemTime, String)> = BTreeMap::new();
     let mut all = Vec::new();
     for (stem, made) in shelf.made() {
-        let Some((own, key)) = stem
+        let Some((prefix, key)) = stem
             .len()
             .checked_sub(KEY_CHARS)
             .and_then(|at| stem.split_at_checked(at + 1))
@@ -45,18 +45,20 @@ fn stems(shelf: &Shelf<'_>, subjects: &[Subject]) -> Vec<String> {
             continue;
         };
         // What is not named as a build is, is not one of ours.
-        if !own.ends_with('-') || !key.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        if !prefix.ends_with('-') || !key.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             continue;
         }
         all.push(stem.clone());
-        if known.iter().any(|known| known == own) {
-            let best = newest.entry(own.to_owned()).or_insert((made, stem.clone()));
+        if known.iter().any(|known| known == prefix) {
+            let best = newest
+                .entry(prefix.to_owned())
+                .or_insert((made, stem.clone()));
             if made > best.0 {
                 *best = (made, stem.clone());
             }
         }
     }
-    all.retain(|stem| newest.values().all(|(_, kept)| kept != stem));
+    all.retain(|stem| newest.values().all(|(_, newest_stem)| newest_stem != stem));
     all.sort();
     all
 }

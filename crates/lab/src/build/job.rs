@@ -38,9 +38,9 @@ pub struct CommandSpec {
 /// How a command ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Finished {
-    /// By itself.
+    /// It exited by itself.
     Code(i32),
-    /// By a signal that Prony did not send.
+    /// A signal ended it that Prony did not send.
     Signal(i32),
     /// Killed at its time-out.
     TimedOut,
@@ -76,7 +76,7 @@ pub struct BuildContext<'a> {
     /// The prony binary, for `{prony}`.
     pub prony: &'a Path,
     /// Builds of one subject, and work trees of one repository, that are kept: [`super::KEPT`], or more for who comes back to older ones.
-    pub kept: usize,
+    pub builds_max: usize,
     /// Set when the run is interrupted.
     pub cancel: &'a AtomicBool,
     /// Whether nothing is made: what the cache lacks fails as due.
@@ -99,7 +99,7 @@ pub struct Failed {
 }
 
 impl Failed {
-    /// For this reason, without a remedy or a log.
+    /// A failure for this reason, without a remedy or a log.
     pub fn new(reason: impl Into<String>) -> Failed {
         Failed {
             reason: reason.into(),
@@ -115,7 +115,7 @@ impl Failed {
         }
     }
 
-    /// As an entry of the plan.
+    /// The failure as an entry of the plan.
     pub fn not_run(&self, id: &str) -> NotRun {
         let read_log = || {
             let log = self.log.as_ref()?;

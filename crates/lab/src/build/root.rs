@@ -51,7 +51,7 @@ pub(super) fn made(
     context: &BuildContext<'_>,
     launcher: &dyn Launcher,
 ) -> Result<Held, Failed> {
-    let shelf = Shelf::of(context, "root")?;
+    let shelf = Shelf::for_build(context, "root")?;
     let (prefix, key) = named(root)?;
     let stem = format!("{prefix}{}", &key[..12]);
     let log = shelf.root.join(format!("{stem}.log"));

@@ -31,7 +31,7 @@ pub const KEPT: usize = 2;
 const LOCK_RETRY: Duration = Duration::from_millis(200);
 pub(super) const MARKER: &str = ".done";
 
-/// Where folders are kept.
+/// A place where folders are kept.
 #[derive(Clone, Debug)]
 pub struct Shelf<'a> {
     /// Folder of them all, absolute.
@@ -79,7 +79,7 @@ impl<'a> Shelf<'a> {
     }
 
     /// The folder `name` in the cache of a build.
-    pub(super) fn of(context: &BuildContext<'a>, name: &str) -> Result<Shelf<'a>, Failed> {
+    pub(super) fn for_build(context: &BuildContext<'a>, name: &str) -> Result<Shelf<'a>, Failed> {
         let shelf = Shelf::open(context.cache, name, context.cancel)?;
         Ok(Shelf {
             only_kept: context.only_kept,
@@ -147,12 +147,12 @@ impl<'a> Shelf<'a> {
 
     /// Removes the folders of `prefix` but for `current`, the newest beside it, `kept` in all, and those in use. What cannot be
     /// removed stays: a full cache is no reason to stop.
-    pub(super) fn remove_old(&self, prefix: &str, current: &str, kept: usize) {
+    pub(super) fn remove_old(&self, prefix: &str, current: &str, builds_max: usize) {
         let mut there = self.made_of(prefix);
         there.retain(|(_, stem)| stem != current);
         there.sort();
         there.reverse();
-        for (_, stem) in there.iter().skip(kept.max(1) - 1) {
+        for (_, stem) in there.iter().skip(builds_max.max(1) - 1) {
             self.remove(stem);
         }
     }
@@ -160,11 +160,11 @@ impl<'a> Shelf<'a> {
     /// The folders of `prefix`, each with when it was made.
     fn made_of(&self, prefix: &str) -> Vec<(SystemTime, String)> {
         let made = self.made().into_iter();
-        let own = made.filter(|(stem, _)| {
+        let prepared = made.filter(|(stem, _)| {
             let key = stem.strip_prefix(prefix);
             key.is_some_and(|key| key.len() == 12 && key.bytes().all(|b| b.is_ascii_hexdigit()))
         });
-        own.map(|(stem, made)| (made, stem)).collect()
+        prepared.map(|(stem, made)| (made, stem)).collect()
     }
 
     /// Removes a folder that is not locked; returns whether it did.

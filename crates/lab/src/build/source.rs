@@ -72,7 +72,7 @@ impl<'a> Git<'a> {
         context: &'a BuildContext<'a>,
         launcher: &'a dyn Launcher,
     ) -> Result<Git<'a>, Failed> {
-        let shelf = Shelf::of(context, "source")?;
+        let shelf = Shelf::for_build(context, "source")?;
         Ok(Git {
             launcher,
             context,
@@ -166,7 +166,8 @@ impl<'a> Git<'a> {
         if held.cached && !repository.is_by_hash() {
             self.check_tag(repository, &from, &commit, &held.dir)?;
         }
-        self.shelf.remove_old(&prefix, &stem, self.context.kept);
+        self.shelf
+            .remove_old(&prefix, &stem, self.context.builds_max);
         Ok(Fetched {
             recorded: Recorded {
                 git: repository.git.clone(),
@@ -268,8 +269,8 @@ impl<'a> Git<'a> {
     ) -> Result<(), Failed> {
         let tag = format!("refs/tags/{}", repository.revision);
         let peeled = format!("{tag}^{{}}");
-        let asked = ["ls-remote", "--quiet", from, &tag, &peeled];
-        let Ok(answer) = self.git(bare, &asked, ANSWER_TIMEOUT) else {
+        let arguments = ["ls-remote", "--quiet", from, &tag, &peeled];
+        let Ok(answer) = self.git(bare, &arguments, ANSWER_TIMEOUT) else {
             return Ok(());
         };
         let mut lines = answer.lines().filter_map(|line| line.split_once('\t'));
@@ -442,7 +443,8 @@ impl<'a> Revisions<'a> {
             )?;
             git.check_tree(&recorded, &tree)
         })?;
-        git.shelf.remove_old(&prefix, &stem, self.context.kept);
+        git.shelf
+            .remove_old(&prefix, &stem, self.context.builds_max);
         let there = held.dir.join(TREE).join(last_line(&below));
         self.held.borrow_mut().push(held);
         Ok((there, recorded))

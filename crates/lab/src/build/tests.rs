@@ -13,15 +13,15 @@ use crate::passed::{Passed, To};
 /// Starts processes plainly, and remembers what it was asked to.
 #[derive(Default)]
 struct Plain {
-    asked: Mutex<Vec<String>>,
+    commands: Mutex<Vec<String>>,
     passed: Mutex<Passed>,
 }
 
 impl Plain {
     /// How often a command with `text` in it was asked for.
     fn count(&self, text: &str) -> usize {
-        let asked = self.asked.lock().unwrap();
-        asked
+        let commands = self.commands.lock().unwrap();
+        commands
             .iter()
             .filter(|command| command.contains(text))
             .count()
@@ -34,7 +34,7 @@ impl Launcher for Plain {
     }
 
     fn run(&self, command: &CommandSpec, cancel: &AtomicBool) -> Result<Finished, LaunchError> {
-        self.asked
+        self.commands
             .lock()
             .unwrap()
             .push(command.resolved.command.join(" "));
@@ -76,7 +76,7 @@ struct Fixture {
     cancel: AtomicBool,
     launcher: Plain,
     originals: Option<PathBuf>,
-    kept: usize,
+    builds_max: usize,
 }
 
 impl Fixture {
@@ -90,7 +90,7 @@ impl Fixture {
             cancel: AtomicBool::new(false),
             launcher: Plain::default(),
             originals: None,
-            kept: KEPT,
+            builds_max: KEPT,
         }
     }
 
@@ -122,7 +122,7 @@ impl Fixture {
             cache: &self.cache(),
             originals: self.originals.as_deref(),
             prony: Path::new("/usr/bin/prony"),
-            kept: self.kept,
+            builds_max: self.builds_max,
             cancel: &self.cancel,
             only_kept,
         })
@@ -206,8 +206,8 @@ fn what_its_user_has_built_is_known_by_its_content() {
     fs::write(built.join("thing/VERSION"), "thing v1, gcc 14\nmore\n").unwrap();
     assert_eq!(both().map(|ready| ready.version), ["thing v1, gcc 14"; 2]);
     fs::remove_file(built.join("thing/server")).unwrap();
-    let gone = fixture.failed(&subject).reason;
-    assert!(gone.starts_with("original `thing/server`: "), "{gone}");
+    let reason = fixture.failed(&subject).reason;
+    assert!(reason.starts_with("original `thing/server`: "), "{reason}");
 }
 
 #[test]
@@ -321,7 +321,7 @@ fn a_flag_that_was_let_through_was_not_in_the_key() {
     let key = |variables: &[(&str, &str)]| {
         let variables = variables.iter();
         let variables = variables.map(|&(name, value)| (name.into(), value.into()));
-        *fixture.launcher.passed.lock().unwrap() = Passed::of(variables, To::Builds);
+        *fixture.launcher.passed.lock().unwrap() = Passed::from_variables(variables, To::Builds);
         fixture.ready(&fixture.subject(COPY)).key
     };
     let none = key(&[]);
@@ -354,7 +354,7 @@ fn old_builds_go_but_for_two_and_those_in_use() {
 #[test]
 fn who_comes_back_to_older_builds_has_them_kept() {
     let fixture = Fixture {
-        kept: 3,
+        builds_max: 3,
         ..Fixture::new()
     };
     let file = fixture.dir().join("src/deep/main.c");
@@ -399,11 +399,11 @@ fn a_failed_build_gives_the_end_of_its_log_and_is_tried_again() {
 fn a_build_that_was_cut_off_is_begun_anew() {
     let fixture = Fixture::new();
     let subject = fixture.subject("test ! -e {build}/half && cat src/deep/main.c > {build}/out");
-    let whole = fixture.ready(&subject);
-    let dir = PathBuf::from(&whole.dir);
+    let prepared = fixture.ready(&subject);
+    let dir = PathBuf::from(&prepared.dir);
     fs::remove_file(dir.join(MARKER)).unwrap();
     fs::write(dir.join("half"), "").unwrap();
-    drop(whole);
+    drop(prepared);
     let again = fixture.ready(&subject);
     assert!(!again.cached && !dir.join("half").exists());
 }

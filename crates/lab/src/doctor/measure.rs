@@ -127,7 +127,7 @@ struct Usage {
     /// Name and CPU time of each process that is seen.
     processes: BTreeMap<u32, (String, Nanos)>,
     /// CPU time of this process.
-    own: Nanos,
+    lab: Nanos,
 }
 
 impl Usage {
@@ -146,7 +146,7 @@ impl Usage {
         Ok(Usage {
             cores,
             processes: pids.filter_map(process).collect(),
-            own: clock::process_cpu(),
+            lab: clock::process_cpu(),
         })
     }
 
@@ -172,8 +172,8 @@ fn steal(before: &Usage, after: &Usage, length: Nanos) -> MachineCheck {
     };
     let of = |usage: &Usage| usage.sum(|core| core.steal_ns);
     let stolen = Nanos(of(after).saturating_sub(of(before)));
-    let whole = length.0.max(1) as f64 * after.cores.len().max(1) as f64;
-    let part = stolen.0 as f64 / whole;
+    let all_time = length.0.max(1) as f64 * after.cores.len().max(1) as f64;
+    let part = stolen.0 as f64 / all_time;
     let found = format!("{:.1} % of the CPU time in {length}", part * 100.0);
     ailment.judged(part > STOLEN_PART && stolen >= COUNTED_MIN, found)
 }
@@ -184,8 +184,8 @@ fn neighbours(before: &Usage, after: &Usage, length: Nanos) -> MachineCheck {
     let busy = after
         .sum(|core| core.busy_ns)
         .saturating_sub(before.sum(|core| core.busy_ns));
-    let own = after.own.0.saturating_sub(before.own.0);
-    let others = Nanos(busy.saturating_sub(own));
+    let lab = after.lab.0.saturating_sub(before.lab.0);
+    let others = Nanos(busy.saturating_sub(lab));
     let cores = others.0 as f64 / length.0.max(1) as f64;
     let all = after.cores.len();
     let mut used: Vec<(Nanos, String)> = after

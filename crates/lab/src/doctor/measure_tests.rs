@@ -7,7 +7,7 @@ use super::*;
 const SECOND: Nanos = Nanos::from_secs(1);
 
 /// Two cores, of which the first has been busy and stolen for so many steps of 10 ms; one process.
-fn usage(busy: u64, stolen: u64, own: Nanos, neighbour: u64) -> Usage {
+fn usage(busy: u64, stolen: u64, lab: Nanos, neighbour: u64) -> Usage {
     let core = |busy, steal| CoreTimes {
         busy_ns: busy * parse::TICK_NS,
         steal_ns: steal * parse::TICK_NS,
@@ -17,19 +17,19 @@ fn usage(busy: u64, stolen: u64, own: Nanos, neighbour: u64) -> Usage {
     Usage {
         cores: BTreeMap::from([(0, core(busy, stolen)), (1, core(0, 0))]),
         processes: BTreeMap::from([(7, ("cc1".to_owned(), used))]),
-        own,
+        lab,
     }
 }
 
 #[test]
 fn stolen_time_is_a_part_of_all_cores() {
     let none = usage(0, 0, Nanos::ZERO, 0);
-    let told = steal(&none, &usage(0, 10, Nanos::ZERO, 0), SECOND);
-    assert_eq!(told.state, Spoils);
+    let result = steal(&none, &usage(0, 10, Nanos::ZERO, 0), SECOND);
+    assert_eq!(result.state, Spoils);
     assert!(
-        told.found.starts_with("5.0 % of the CPU time in "),
+        result.found.starts_with("5.0 % of the CPU time in "),
         "{}",
-        told.found
+        result.found
     );
     assert_eq!(
         steal(&none, &usage(0, 1, Nanos::ZERO, 0), SECOND).state,
@@ -46,22 +46,22 @@ fn stolen_time_is_a_part_of_all_cores() {
 #[test]
 fn neighbours_are_all_that_is_not_prony() {
     let none = usage(0, 0, Nanos::ZERO, 0);
-    let told = neighbours(&none, &usage(80, 0, Nanos::from_millis(300), 50), SECOND);
-    assert_eq!(told.state, Spoils);
+    let result = neighbours(&none, &usage(80, 0, Nanos::from_millis(300), 50), SECOND);
+    assert_eq!(result.state, Spoils);
     assert!(
-        told.found.starts_with("others used 0.50 of 2 cores in "),
+        result.found.starts_with("others used 0.50 of 2 cores in "),
         "{}",
-        told.found
+        result.found
     );
-    assert!(told.found.ends_with(": cc1 (7)"), "{}", told.found);
-    assert_eq!(told.brief, "others use 0.5 of 2 cores");
-    let own = usage(30, 0, Nanos::from_millis(300), 0);
-    assert_eq!(neighbours(&none, &own, SECOND).state, Healthy);
+    assert!(result.found.ends_with(": cc1 (7)"), "{}", result.found);
+    assert_eq!(result.brief, "others use 0.5 of 2 cores");
+    let lab = usage(30, 0, Nanos::from_millis(300), 0);
+    assert_eq!(neighbours(&none, &lab, SECOND).state, Healthy);
     // One that began meanwhile is named, too.
     let mut began = none.clone();
     began.processes.clear();
-    let told = neighbours(&began, &usage(80, 0, Nanos::ZERO, 50), SECOND);
-    assert_eq!((told.state, told.found.contains("cc1")), (Spoils, true));
+    let result = neighbours(&began, &usage(80, 0, Nanos::ZERO, 50), SECOND);
+    assert_eq!((result.state, result.found.contains("cc1")), (Spoils, true));
 }
 
 #[test]
@@ -80,9 +80,9 @@ fn lateness_spoils_by_its_median_and_by_its_tail() {
         wake_up(&all, Some(50_000))
     };
     let (little, much) = (Nanos::from_micros(60), Nanos::from_millis(3));
-    let told = all(little, little);
-    assert_eq!(told.state, Healthy);
-    assert!(told.found.contains("(timer slack "), "{}", told.found);
+    let result = all(little, little);
+    assert_eq!(result.state, Healthy);
+    assert!(result.found.contains("(timer slack "), "{}", result.found);
     assert_eq!(all(little, much).state, Spoils);
     assert_eq!(all(much, much).state, Spoils);
     assert_eq!(wake_up(&[], None).state, Healthy);
@@ -139,8 +139,8 @@ fn this_machine_is_measured_and_what_cannot_be_is_named() {
     );
     assert_eq!(fs::read_dir(folder.path().join("new")).unwrap().count(), 0);
     fs::write(folder.path().join("file"), "").unwrap();
-    let told = sync(&folder.path().join("file"));
-    assert_eq!(told.state, Unknown);
+    let result = sync(&folder.path().join("file"));
+    assert_eq!(result.state, Unknown);
     let nowhere = Tree::at(folder.path());
     let checks = in_brief(&nowhere);
     let unknown = |check: &&MachineCheck| check.state == Unknown;

@@ -49,7 +49,7 @@ fn governor(tree: &Tree) -> Result<MachineCheck, String> {
         let why = "it is not there; on a virtual machine its host chooses";
         return Err(format!("{}: {why}", place.display()));
     };
-    let own = tree.text(first)?;
+    let value = tree.text(first)?;
     let mut other = Vec::new();
     for file in &files {
         let governor = tree.text(file)?;
@@ -58,7 +58,7 @@ fn governor(tree: &Tree) -> Result<MachineCheck, String> {
         }
     }
     Ok(match other.first() {
-        None => healthy(ailment.name, own),
+        None => healthy(ailment.name, value),
         Some(which) => {
             let (some, all) = (other.len(), files.len());
             ailment.found(format!("{which} on {some} of {all} processors"))

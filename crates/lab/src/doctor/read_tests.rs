@@ -192,23 +192,28 @@ const TWINS: [Twins; 15] = [
 fn each_ailment_is_told_and_its_healthy_twin_is_not() {
     for (check, ailing, healthy, found) in TWINS {
         let (_kept, tree) = machine(ailing);
-        let told = check(&tree).unwrap();
+        let result = check(&tree).unwrap();
         assert_eq!(
-            (told.state, told.found.as_str()),
+            (result.state, result.found.as_str()),
             (Spoils, found),
             "{}",
-            told.name
+            result.name
         );
-        assert!(!told.effect.is_empty(), "{}", told.name);
+        assert!(!result.effect.is_empty(), "{}", result.name);
         // What only limits is no matter of a document that stays below.
-        assert_eq!(told.brief.is_empty(), told.name == "ports", "{}", told.name);
-        let (_kept, tree) = machine(healthy);
-        let told = check(&tree).unwrap();
-        assert_eq!(told.state, Healthy, "{}: {}", told.name, told.found);
-        assert!(
-            told.brief.is_empty() && told.remedy.is_empty(),
+        assert_eq!(
+            result.brief.is_empty(),
+            result.name == "ports",
             "{}",
-            told.name
+            result.name
+        );
+        let (_kept, tree) = machine(healthy);
+        let result = check(&tree).unwrap();
+        assert_eq!(result.state, Healthy, "{}: {}", result.name, result.found);
+        assert!(
+            result.brief.is_empty() && result.remedy.is_empty(),
+            "{}",
+            result.name
         );
     }
 }
@@ -224,9 +229,9 @@ fn a_governor_of_one_processor_is_enough() {
         let (_kept, tree) = machine(&files);
         governor(&tree).unwrap()
     };
-    let told = of(["performance", "powersave"]);
+    let result = of(["performance", "powersave"]);
     assert_eq!(
-        (told.state, told.found.as_str()),
+        (result.state, result.found.as_str()),
         (Spoils, "powersave on 1 of 2 processors")
     );
     assert_eq!(of(["performance", "performance"]).state, Healthy);

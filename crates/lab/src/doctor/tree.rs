@@ -28,7 +28,7 @@ impl Tree {
         Tree { root: root.into() }
     }
 
-    /// Where the file lies that the kernel calls `path`, such as `/proc/stat`.
+    /// The place of the file that the kernel calls `path`, such as `/proc/stat`.
     pub fn place(&self, path: &str) -> PathBuf {
         self.root.join(path.trim_start_matches('/'))
     }

@@ -17,7 +17,7 @@ const READ_BYTES_MAX: usize = 64 << 10;
 /// A server, as one connects to it.
 #[derive(Clone, Copy, Debug)]
 pub struct Destination<'a> {
-    /// Where it listens.
+    /// The address it listens at.
     pub address: SocketAddr,
     /// What `Host` says.
     pub authority: &'a str,
@@ -25,7 +25,7 @@ pub struct Destination<'a> {
     pub trust: Option<&'a Trust>,
 }
 
-/// Which certificate of a server is taken.
+/// The certificates of a server that are taken.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Trust {
     /// The one in this file, and no other.

@@ -34,9 +34,9 @@ fn read_table(table: &Fields<'_>) -> Option<Arrival> {
     let think = table.get("think").map(|length: Nanos| length.0);
     let (rates, stages) = (table.get("rate"), read_stages(table));
     let poisson = table.value::<String>("process") == "poisson";
-    let said = table.given(&["think", "rate", "stages"]);
-    if said.len() != 1 {
-        let message = match said.as_slice() {
+    let message = table.given(&["think", "rate", "stages"]);
+    if message.len() != 1 {
+        let message = match message.as_slice() {
             [] => "this arrival says neither `think` nor `rate` nor `stages`".to_owned(),
             several => format!(
                 "an arrival has one of {}",
@@ -212,9 +212,9 @@ mod tests {
             ("{ stages = \"5:1,5:2\" }", "the times must grow"),
             ("{ rat = 5 }", "did you mean `rate`"),
         ] {
-            let said = parse(wrong, "").unwrap_err();
-            assert!(said.contains(why), "{wrong}: {said}");
-            assert!(said.contains("a.toml:6"), "{wrong}: {said}");
+            let message = parse(wrong, "").unwrap_err();
+            assert!(message.contains(why), "{wrong}: {message}");
+            assert!(message.contains("a.toml:6"), "{wrong}: {message}");
         }
     }
 
@@ -225,10 +225,10 @@ mod tests {
             .expect("an experiment")
             .quick;
         assert_eq!(quick.rates.expect("rates").into_inner(), [2e3]);
-        let said = parse(two, "[run.quick]\nrate = [3000]").unwrap_err();
+        let message = parse(two, "[run.quick]\nrate = [3000]").unwrap_err();
         assert!(
-            said.contains("[run.quick] has the rate 3000, and no workload does"),
-            "{said}"
+            message.contains("[run.quick] has the rate 3000, and no workload does"),
+            "{message}"
         );
     }
 }

@@ -88,9 +88,9 @@ fn kind_with_article(value: &DeValue<'_>) -> String {
 pub struct Fields<'a> {
     /// The table as a message names it: `[run]`.
     pub place: &'static str,
-    /// Where it begins.
+    /// The place where it begins.
     pub span: Range<usize>,
-    /// Where problems with it are noted.
+    /// The list in which problems with it are noted.
     pub problems: &'a Problems,
     file: KeyFile,
     path: &'static str,
@@ -186,7 +186,7 @@ impl<'a> Fields<'a> {
         list.is_some_and(|list| list.is_empty())
     }
 
-    /// Those of `keys` that stand there.
+    /// The keys among `keys` that the table has.
     pub fn given<'k>(&self, keys: &[&'k str]) -> Vec<&'k str> {
         let keys = keys.iter().copied();
         keys.filter(|key| self.has(key)).collect()
@@ -208,13 +208,13 @@ impl<'a> Fields<'a> {
         None
     }
 
-    /// Where the value of `key` stands; where the table begins if it is not there.
+    /// The place of the value of `key`; where the table begins if it is not there.
     pub fn span_of(&self, key: &str) -> Range<usize> {
         self.raw(key)
             .map_or_else(|| self.span.clone(), Spanned::span)
     }
 
-    /// Where `key` stands.
+    /// The place of `key`.
     pub fn place_of(&self, key: &str) -> Option<Range<usize>> {
         self.raw(key).map(Spanned::span)
     }
@@ -246,7 +246,7 @@ impl<'a> Fields<'a> {
     /// The value of `key`, or its default. Without both, and where it is wrong, there is none; that it is required is noted.
     pub fn get<T: FromValue>(&self, key: &'static str) -> Option<T> {
         let entry = self.keys.key(key)?;
-        let rule = ValueRule::of(entry);
+        let rule = ValueRule::new(entry);
         let read = match self.raw(key) {
             Some(value) => T::read(value, rule, self.problems),
             None if entry.is_required() => {
@@ -399,7 +399,7 @@ pub struct ValueRule<'k> {
 }
 
 impl<'k> ValueRule<'k> {
-    fn of(key: &'k KeyEntry) -> ValueRule<'k> {
+    fn new(key: &'k KeyEntry) -> ValueRule<'k> {
         ValueRule {
             name: &key.name,
             form: &key.value,
@@ -628,7 +628,7 @@ fn within_limit(name: &str, value: &Value<'_>, count: usize, p: &Problems) -> bo
 /// Bytes of a file that a person writes, at the most.
 pub const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Where a text comes from.
+/// The source of a text.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Origin {
     /// The file as it was named, for messages.

@@ -25,9 +25,9 @@ const NO_ONE: &str = "localhost";
 
 /// Where something is wrong with what a workload sends.
 enum WrongSource {
-    /// In the experiment, or in a file that has no lines of its own to show.
+    /// A problem in the experiment, or in a file that has no lines of its own to show.
     Here(Diagnosis),
-    /// In the file of its scenario.
+    /// Problems in the file of its scenario.
     InScenario(Diagnoses),
 }
 
@@ -121,7 +121,7 @@ fn read_scenario(
     let paths: BTreeSet<String> = lines.iter().map(|(_, path)| path.clone()).collect();
     source.paths = paths.into_iter().collect();
     source.planned.count = lines.len() as u64;
-    let sent = sending::of_source(&source.planned, None, NO_ONE).map_err(wrong(&file_at))?;
+    let sent = sending::from_source(&source.planned, None, NO_ONE).map_err(wrong(&file_at))?;
     let at = match source.planned.data {
         Some(_) => &data_at,
         None => &file_at,
@@ -174,7 +174,7 @@ fn read(
         Some(_) => file_at,
         None => at,
     };
-    let sent = sending::of_source(&source.planned, expected, NO_ONE).map_err(wrong(&place))?;
+    let sent = sending::from_source(&source.planned, expected, NO_ONE).map_err(wrong(&place))?;
     let is_weighted = sent.requests.iter().any(|request| request.weight > 0);
     let planned = &mut source.planned;
     if planned.file.is_some() {

@@ -70,15 +70,15 @@ mod tests {
 
     #[test]
     fn an_objective_is_read_with_the_length_of_its_steps() {
-        let asked = |workload: &str| {
+        let search = |workload: &str| {
             let experiment = parse(workload).expect("an experiment");
-            let asked = experiment.workloads[0].find_max.expect("a search");
-            (asked.objective.to_string(), asked.step)
+            let search = experiment.workloads[0].find_max.expect("a search");
+            (search.objective.to_string(), search.step)
         };
         let request = "request = { path = \"/\" }";
-        assert_eq!(asked(request), ("p99 < 10ms".to_owned(), STEP));
+        assert_eq!(search(request), ("p99 < 10ms".to_owned(), STEP));
         let with_step = format!("{request}\nduration = \"500ms\"\ntimeout = \"1s\"");
-        assert_eq!(asked(&with_step).1, Nanos::from_millis(500));
+        assert_eq!(search(&with_step).1, Nanos::from_millis(500));
     }
 
     #[test]
@@ -102,18 +102,18 @@ mod tests {
             ("duration = \"1us\"", "it must be from"),
             ("stages = \"0:1\"", "it stands in `arrival`"),
         ] {
-            let said = parse(&format!("request = {{ path = \"/\" }}\n{line}")).unwrap_err();
-            assert!(said.contains(why), "{line}: {said}");
-            assert!(said.contains("a.toml:5"), "{line}: {said}");
+            let message = parse(&format!("request = {{ path = \"/\" }}\n{line}")).unwrap_err();
+            assert!(message.contains(why), "{line}: {message}");
+            assert!(message.contains("a.toml:5"), "{line}: {message}");
         }
         for of_others in [
             "client = \"requests\"\npath = \"/\"",
             "client = \"downloads\"\npayload = \"1MiB\"",
             "work = \"start\"\ncount = 10",
         ] {
-            let said = parse(of_others).unwrap_err();
-            assert!(said.contains("takes no rate from Prony"), "{said}");
-            assert!(said.contains("a.toml:6"), "{said}");
+            let message = parse(of_others).unwrap_err();
+            assert!(message.contains("takes no rate from Prony"), "{message}");
+            assert!(message.contains("a.toml:6"), "{message}");
         }
     }
 
@@ -132,9 +132,9 @@ mod tests {
             ("find_max = 7", "`find_max` must be a string"),
             ("duration = \"1s\"", "is the length of the steps of its"),
         ] {
-            let said = text(line);
-            assert!(said.contains(why), "{line}: {said}");
-            assert!(said.contains("a.toml:5"), "{line}: {said}");
+            let message = text(line);
+            assert!(message.contains(why), "{line}: {message}");
+            assert!(message.contains("a.toml:5"), "{line}: {message}");
         }
     }
 }

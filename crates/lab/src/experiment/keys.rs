@@ -145,7 +145,7 @@ pub fn by_value<T: FromValue>(
     };
     for (typed, _) in table.entries(key) {
         let value = *typed.get_ref();
-        if !values.iter().any(|own| own == value) {
+        if !values.iter().any(|one| one == value) {
             let known: Vec<&str> = values.iter().map(String::as_str).collect();
             let message = format!("this setting has no value `{}`", short(value));
             let help = suggest(value, "value", &known);

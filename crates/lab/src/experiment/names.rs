@@ -73,22 +73,22 @@ fn check_quick(experiment: &Experiment, p: &Problems) {
         format!("the count {count}")
     });
     let rates = || workloads.iter().flat_map(arrival::rates_of);
-    let is_asked = |rate: &f64| rates().any(|own| own == rate);
+    let is_asked = |rate: &f64| rates().any(|one| one == rate);
     check_kept(&quick.rates, is_asked, p, |rate| format!("the rate {rate}"));
 }
 
 /// Notes the first of `kept` that no workload asks for.
 fn check_kept<T>(
-    kept: &Option<Spanned<Vec<T>>>,
+    quick: &Option<Spanned<Vec<T>>>,
     is_asked: impl Fn(&T) -> bool,
     p: &Problems,
     shown: impl Fn(&T) -> String,
 ) {
-    let Some(kept) = kept else { return };
-    if let Some(other) = kept.get_ref().iter().find(|one| !is_asked(one)) {
+    let Some(quick) = quick else { return };
+    if let Some(other) = quick.get_ref().iter().find(|one| !is_asked(one)) {
         let message = format!("[run.quick] has {}, and no workload does", shown(other));
         let help = "a quick run does fewer of the same cells, never others";
-        p.advise(kept.span(), message, help);
+        p.advise(quick.span(), message, help);
     }
 }
 

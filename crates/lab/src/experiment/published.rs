@@ -1,7 +1,7 @@
 //! `[[published]]`: claims of published documents, and which cells answer them. Pure.
 //!
 //! They say nothing of what is measured. So they stand at the end of a file, and what names an experiment (its digest) is
-//! of the text before them: [`measured`].
+//! of the text before them: [`without_claims`].
 //!
 //! Not for: whether the cells are there, which only the plan can tell ([`crate::plan::check_published`]).
 
@@ -47,7 +47,7 @@ const UNITS: [(&str, Dimension, f64); 21] = [
 
 /// The part of an experiment's text that says what is measured: all before its claims, and before blank lines and comments
 /// that stand directly above these.
-pub fn measured<'t>(text: &'t str, root: &DeTable<'_>) -> &'t str {
+pub fn without_claims<'t>(text: &'t str, root: &DeTable<'_>) -> &'t str {
     let Some(start) = start(root) else {
         return text;
     };

@@ -67,7 +67,7 @@ pub(crate) fn experiment(text: &str, origin: &Origin, p: &Problems) -> Option<Ex
     let experiment = Experiment {
         title: top.get("title").unwrap_or_else(|| file_stem(&origin.path)),
         question: top.value("question"),
-        sha256: digest(published::measured(text, root)),
+        sha256: digest(published::without_claims(text, root)),
         origin: origin.clone(),
         text: text.to_owned(),
         run,
@@ -92,7 +92,7 @@ pub(crate) fn experiment(text: &str, origin: &Origin, p: &Problems) -> Option<Ex
 /// The digest by which plans name the experiment of this text: of what is measured, its claims left out.
 pub fn sha256(text: &str) -> String {
     let (table, _) = DeTable::parse_recoverable(text);
-    digest(published::measured(text, table.get_ref()))
+    digest(published::without_claims(text, table.get_ref()))
 }
 
 /// SHA-256 in hexadecimal.

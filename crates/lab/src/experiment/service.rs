@@ -78,7 +78,7 @@ pub fn read_counter(table: &Fields<'_>) -> Option<Counter> {
     let (path, adds) = (table.get("path"), table.get("adds"));
     Some(Counter {
         place: table.span.clone(),
-        kept: match table.value::<String>("kept").as_str() {
+        ended_by: match table.value::<String>("kept").as_str() {
             "stop" => Some(Ended::Stopped),
             "kill" => Some(Ended::Killed),
             _ => None,

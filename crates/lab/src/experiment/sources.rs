@@ -98,7 +98,7 @@ fn read_scenario(table: &Fields<'_>) -> Option<SentRequests> {
         request: RequestTemplate::default(),
         source: Some(WorkloadSource {
             file_at: file.span(),
-            ..WorkloadSource::of(table, planned)
+            ..WorkloadSource::new(table, planned)
         }),
         name,
     })
@@ -149,7 +149,7 @@ fn read_requests(table: &Fields<'_>) -> Option<SentRequests> {
     let source = is_needed.then(|| WorkloadSource {
         paths: requests.iter().map(path).collect(),
         is_order_said: order_said.is_some(),
-        ..WorkloadSource::of(
+        ..WorkloadSource::new(
             table,
             PlannedSource {
                 count: requests.len() as u64,
@@ -180,7 +180,7 @@ fn named(path: String) -> SourceFile {
 
 impl WorkloadSource {
     /// What is planned, with the places of what it is made of.
-    fn of(table: &Fields<'_>, planned: PlannedSource) -> WorkloadSource {
+    fn new(table: &Fields<'_>, planned: PlannedSource) -> WorkloadSource {
         WorkloadSource {
             place: table.span.clone(),
             file_at: table.span_of("requests_file"),
@@ -204,11 +204,11 @@ fn listed(
         return Some((vec![PlannedRequest { request, weight: 0 }], common));
     }
     for one in &mut requests {
-        let own = &mut one.request.headers;
-        let is_own = |name: &str| own.iter().any(|(of, _)| of.eq_ignore_ascii_case(name));
-        let added = common.headers.iter().filter(|(name, _)| !is_own(name));
+        let headers = &mut one.request.headers;
+        let is_set = |name: &str| headers.iter().any(|(of, _)| of.eq_ignore_ascii_case(name));
+        let added = common.headers.iter().filter(|(name, _)| !is_set(name));
         let added: Vec<_> = added.cloned().collect();
-        own.extend(added);
+        headers.extend(added);
     }
     let first = requests.first().map(|one| one.request.clone());
     Some((requests, first.unwrap_or(common)))
@@ -277,21 +277,21 @@ fn order_said(table: &Fields<'_>, key: &'static str) -> Option<bool> {
 
 /// The order that is said, or the one that follows from the weights.
 fn order(
-    said: Option<RequestOrder>,
+    given: Option<RequestOrder>,
     requests: &[PlannedRequest],
     table: &Fields<'_>,
 ) -> RequestOrder {
     let is_weighted = requests.iter().any(|one| one.weight > 0);
-    if is_weighted && said == Some(RequestOrder::InTurn) {
+    if is_weighted && given == Some(RequestOrder::InTurn) {
         let message = "`order = \"in-turn\"` sends each request as often as the others, and `weight` does not";
         table.note("order", message, "leave one of them out");
     }
-    usual_order(said, is_weighted, requests.len())
+    usual_order(given, is_weighted, requests.len())
 }
 
 /// The order of so many requests, where `said` does not say it.
-pub fn usual_order(said: Option<RequestOrder>, is_weighted: bool, count: usize) -> RequestOrder {
-    said.unwrap_or(match (is_weighted, count) {
+pub fn usual_order(given: Option<RequestOrder>, is_weighted: bool, count: usize) -> RequestOrder {
+    given.unwrap_or(match (is_weighted, count) {
         (true, _) => RequestOrder::Random,
         (false, 0 | 1) => RequestOrder::BySlot,
         (false, _) => RequestOrder::InTurn,

@@ -5,7 +5,7 @@
 //! use prony_lab::experiment::Spoken;
 //! use prony_record::Cell;
 //! let settings = [("protocol", "h2"), ("streams", "10")].map(|(name, value)| (name.into(), value.into()));
-//! let spoken = Spoken::of(&Cell { settings: settings.into(), ..Cell::default() });
+//! let spoken = Spoken::from_cell(&Cell { settings: settings.into(), ..Cell::default() });
 //! assert!(spoken.is_secure && spoken.is_http2 && spoken.depth == 10);
 //! ```
 
@@ -61,7 +61,7 @@ pub struct Spoken {
 
 impl Spoken {
     /// What the settings of `cell` say; plain HTTP/1.1 on kept connections, one request at a time, where they say nothing.
-    pub fn of(cell: &Cell) -> Spoken {
+    pub fn from_cell(cell: &Cell) -> Spoken {
         let value = |name: &str| cell.settings.get(name).map(String::as_str);
         let protocol = protocol(value(PROTOCOL));
         let depth = match protocol.1 {
@@ -164,7 +164,7 @@ mod tests {
         let settings = settings
             .iter()
             .map(|&(name, value)| (name.to_owned(), value.to_owned()));
-        Spoken::of(&Cell {
+        Spoken::from_cell(&Cell {
             settings: settings.collect(),
             ..Cell::default()
         })

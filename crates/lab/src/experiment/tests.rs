@@ -37,10 +37,10 @@ fn the_documented_file_parses_whole() {
             panic!("{wrong}");
         }
     }
-    let whole = parse(blocks[1]).unwrap();
-    assert_eq!(whole.subjects.len(), 3);
-    assert_eq!(whole.run.threads, Some(1));
-    assert_eq!(whole.exclude.len(), 1);
+    let experiment = parse(blocks[1]).unwrap();
+    assert_eq!(experiment.subjects.len(), 3);
+    assert_eq!(experiment.run.threads, Some(1));
+    assert_eq!(experiment.exclude.len(), 1);
     let arrivals = parse(blocks[2]).unwrap();
     assert!(arrivals.workloads[0].arrival.is_open());
     assert_eq!(arrivals.quick.rates.unwrap().into_inner(), [1_000.0]);
@@ -76,10 +76,10 @@ fn the_documented_file_parses_whole() {
     assert_eq!(ichor.subjects[0].works, ["coroutine"]);
     let clients = parse(blocks[10]).unwrap();
     assert_eq!((clients.peers.len(), clients.networks.len()), (1, 1));
-    let asked = |at: usize| clients.workloads[at].client.clone().unwrap();
-    assert_eq!((asked(0).threads, asked(0).peer_threads), (2, 4));
+    let client = |at: usize| clients.workloads[at].client.clone().unwrap();
+    assert_eq!((client(0).threads, client(0).peer_threads), (2, 4));
     assert_eq!(
-        (asked(1).path.as_str(), asked(1).payload_bytes),
+        (client(1).path.as_str(), client(1).payload_bytes),
         ("/testpayload", 200 << 20)
     );
     assert_eq!(clients.quick.payload_max, Some(20 << 20));
@@ -128,12 +128,12 @@ fn published_claims_are_not_in_the_digest_of_an_experiment() {
 fn published_claims_in_a_list_stand_last_or_are_refused() {
     let text = "published = [{ text = 'a', where = 'b', why_not = 'c' }]\n[[subject]]\ncmd = './s {port}'\n\
                 [[workload]]\nrequest = { path = '/' }\n";
-    let said = parse(text).unwrap_err().to_string();
+    let message = parse(text).unwrap_err().to_string();
     assert!(
-        said.contains("`subject` stands behind [[published]]"),
-        "{said}"
+        message.contains("`subject` stands behind [[published]]"),
+        "{message}"
     );
-    assert!(said.contains("e.toml:2:"), "{said}");
+    assert!(message.contains("e.toml:2:"), "{message}");
 }
 
 #[test]
@@ -151,8 +151,11 @@ fn the_text_of_a_published_claim_is_one_line_of_bounded_length() {
         "two\\nlines".to_owned(),
         "  ".to_owned(),
     ] {
-        let said = read(&wrong).unwrap_err().to_string();
-        assert!(said.contains("one line of at most 400 bytes"), "{said}");
+        let message = read(&wrong).unwrap_err().to_string();
+        assert!(
+            message.contains("one line of at most 400 bytes"),
+            "{message}"
+        );
     }
 }
 
@@ -176,14 +179,14 @@ fn older_names_are_read_with_a_warning() {
     let adds = |of: &Experiment| of.workloads[0].counter.as_ref().map(|counter| counter.adds);
     assert_eq!((adds(&older), adds(&newer)), (Some(500), Some(500)));
     assert_eq!((older.warnings.len(), newer.warnings.len()), (3, 0));
-    let said = older
+    let message = older
         .diagnoses(older.warnings.clone())
         .render_warnings(false);
     assert!(
-        said.contains("warning: `tally` is called `counter` now"),
-        "{said}"
+        message.contains("warning: `tally` is called `counter` now"),
+        "{message}"
     );
-    assert!(said.contains("e.toml:52:"), "{said}");
+    assert!(message.contains("e.toml:52:"), "{message}");
 }
 
 /// Both names of one key do not stand beside each other.
@@ -191,8 +194,8 @@ fn older_names_are_read_with_a_warning() {
 fn a_key_by_both_names_is_refused() {
     let both = "[[subject]]\ncmd = './s {port}'\n[[workload]]\nrequest = { path = '/' }\n\
                 counter = { path = '/', adds = 1 }\ntally = { path = '/', adds = 2 }\n";
-    let said = parse(both).unwrap_err().to_string();
-    assert!(said.contains("unknown key `tally`"), "{said}");
+    let message = parse(both).unwrap_err().to_string();
+    assert!(message.contains("unknown key `tally`"), "{message}");
 }
 
 /// What the page says of services holds of those that are shipped.
@@ -301,7 +304,7 @@ fn headers_keep_the_order_in_which_they_are_written() {
 /// What does not go with a scenario is refused by its name, its line, and with what to do.
 #[test]
 fn a_scenario_has_nothing_beside_it_that_says_otherwise_what_is_sent() {
-    let said = |lines: &str| {
+    let message = |lines: &str| {
         let text = format!(
             "[[subject]]\nurl = 'http://h'\n[[workload]]\nscenario = 'a/shop.toml'\n{lines}\n"
         );
@@ -336,14 +339,14 @@ fn a_scenario_has_nothing_beside_it_that_says_otherwise_what_is_sent() {
         "[[setting]]\nname = 'protocol'\nvalues = ['http', 'h2']",
         "[run]\nrequire = ['login p99 < 1s']",
     ];
-    let all: Vec<String> = all.into_iter().map(said).collect();
+    let all: Vec<String> = all.into_iter().map(message).collect();
     insta::assert_snapshot!(all.join("\n---\n"));
     for goes in [
         "data = 'd.csv'\ndata_order = 'random'\nfollow = 5\ncompressed = true\nuser = 'a:b'",
         "require = ['log in p99 < 1s', 'errors < 1%']\narrival = { rate = 5 }",
         "[[setting]]\nname = 'protocol'\nvalues = ['http', 'https']",
     ] {
-        assert_eq!(said(goes), "", "{goes}");
+        assert_eq!(message(goes), "", "{goes}");
     }
     let wrong = "[[subject]]\nurl = 'http://h'\n[[workload]]\nrequest = { path = '/' }\nrequire = ['log in p99 < 1s']\n";
     let wrong = parse(wrong).unwrap_err().to_string();
@@ -375,12 +378,12 @@ fn several_problems_are_reported_together() {
 fn a_file_that_is_not_there_or_not_text_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("e.toml");
-    let said = |path: &Path| Experiment::load(path).unwrap_err().to_string();
-    assert!(said(&path).contains("this file cannot be read: No such file"));
+    let message = |path: &Path| Experiment::load(path).unwrap_err().to_string();
+    assert!(message(&path).contains("this file cannot be read: No such file"));
     std::fs::write(&path, b"title = '\xff'").unwrap();
-    assert!(said(&path).contains("not UTF-8 text (byte 9)"));
+    assert!(message(&path).contains("not UTF-8 text (byte 9)"));
     std::fs::write(&path, vec![b'#'; FILE_BYTES_MAX as usize + 1]).unwrap();
-    assert!(said(&path).contains("longer than 1048576 bytes"));
+    assert!(message(&path).contains("longer than 1048576 bytes"));
 }
 
 #[test]

@@ -22,7 +22,7 @@ use crate::diagnosis::{Diagnoses, Diagnosis};
 /// ([`super::check_names`]): a subject's id may stand in its own file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Experiment {
-    /// Where it comes from.
+    /// The source of its text.
     pub origin: Origin,
     /// Its text, for messages that are found later.
     pub text: String,
@@ -95,9 +95,9 @@ pub struct Run {
     pub threads: Option<u32>,
     /// Cores by role, in place of those that the plan chooses.
     pub cores: Option<Spanned<Cores>>,
-    /// Where the length of the window is said, which means nothing to programs.
+    /// The place of the length of the window, which means nothing to programs.
     pub duration_at: Option<Range<usize>>,
-    /// Where the warm-up is said, which means nothing to clients and programs.
+    /// The place of the warm-up, which means nothing to clients and programs.
     pub warmup_at: Option<Range<usize>>,
     /// Whether `[run]` itself says its warm-up.
     pub is_warmup_said: bool,
@@ -138,7 +138,7 @@ pub enum Connections {
 /// `[[subject]]`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SubjectEntry {
-    /// Where it stands in the file.
+    /// Its place in the file.
     pub place: Range<usize>,
     /// What it names.
     pub from: From,
@@ -244,13 +244,13 @@ pub struct Workload {
 /// What a workload sends where that is not one request alone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkloadSource {
-    /// Where the workload stands in the file.
+    /// Its place in the file.
     pub place: Range<usize>,
-    /// Where its file of requests, or of a scenario, does.
+    /// The place of its file of requests or of its scenario.
     pub file_at: Range<usize>,
-    /// Where its data file does.
+    /// The place of its data file.
     pub data_at: Range<usize>,
-    /// Where what is required of it does.
+    /// The place of its requirements.
     pub require_at: Range<usize>,
     /// It, without what is in its files before these are read ([`Experiment::read_sources`]).
     pub planned: PlannedSource,
@@ -353,13 +353,13 @@ pub struct Exclusion {
 /// What belongs to the entries of an experiment, by what they are.
 #[derive(Debug)]
 pub struct Parts<'a, T> {
-    /// To `[[subject]]`.
+    /// What belongs to `[[subject]]`.
     pub subjects: &'a [T],
-    /// To `[[peer]]`.
+    /// What belongs to `[[peer]]`.
     pub peers: &'a [T],
-    /// To `[[backing]]`.
+    /// What belongs to `[[backing]]`.
     pub backings: &'a [T],
-    /// To `[[front]]`.
+    /// What belongs to `[[front]]`.
     pub fronts: &'a [T],
 }
 
@@ -488,7 +488,7 @@ pub struct Row {
     pub baseline: Baseline,
 }
 
-/// To which row the ratios of one refer.
+/// The row to which the ratios of another refer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Baseline {
     /// The first one, as where nothing is said. The first one itself has none.
@@ -534,7 +534,7 @@ pub struct SettingTopology {
     pub backings: BTreeMap<String, Vec<Spanned<String>>>,
     /// The proxy that is asked instead.
     pub fronts: BTreeMap<String, Spanned<String>>,
-    /// Where standard output goes.
+    /// The destination of standard output.
     pub outputs: BTreeMap<String, Output>,
     /// The network between the generator and the servers; without `loopback`, which is none.
     pub networks: BTreeMap<String, Spanned<String>>,
@@ -551,14 +551,14 @@ impl SettingTopology {
 /// `counter`: a number that every correct response raises.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counter {
-    /// Where it stands in the file.
+    /// Its place in the file.
     pub place: Range<usize>,
     /// Path whose answer to GET is the number.
     pub path: String,
-    /// By how much one request raises it.
+    /// The amount by which one request raises it.
     pub adds: u64,
     /// How the subject is ended before its counter is read again; `None`: it is not.
-    pub kept: Option<Ended>,
+    pub ended_by: Option<Ended>,
 }
 
 impl Setting {
@@ -606,7 +606,7 @@ pub struct Published {
     pub stated: Stated,
     /// The figure that answers it of what the document measured.
     pub original: Option<Wanted>,
-    /// That of this project's subject.
+    /// The measurand of this project's subject.
     pub ours: Option<Wanted>,
     /// Cores below which it cannot be compared.
     pub cores_min: u32,
@@ -617,7 +617,7 @@ pub struct Published {
 /// A metric of a cell, or its ratio to another one, as written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wanted {
-    /// Where it stands.
+    /// Its place in the file.
     pub place: Range<usize>,
     /// Subject's id.
     pub subject: Spanned<String>,

@@ -24,7 +24,7 @@ pub const OF_TLS: [&str; 2] = ["certificate", "key"];
 pub const BACKING_PLACEHOLDERS: [&str; 8] = [
     "host", "port", "threads", "dir", "build", "work", "prony", "systems",
 ];
-/// Those of a proxy in front; `{upstreams}` are the addresses of the subject's processes.
+/// The placeholders of a proxy in front; `{upstreams}` are the addresses of the subject's processes.
 pub const FRONT_PLACEHOLDERS: [&str; 9] = [
     "host",
     "port",
@@ -61,7 +61,7 @@ pub const CLIENT_PLACEHOLDERS: [&str; 14] = [
 ];
 /// Placeholders of the command that builds a subject.
 pub const BUILD_PLACEHOLDERS: [&str; 3] = ["dir", "build", "prony"];
-/// Those of the command that prints its version.
+/// The placeholders of the command that prints its version.
 pub const VERSION_PLACEHOLDERS: [&str; 5] = ["dir", "build", "prony", "systems", ORIGINALS];
 /// The placeholder of the program `prony-systems`, which lies beside `prony`.
 pub const SYSTEMS: &str = "{systems}";

@@ -42,11 +42,12 @@ impl Network {
             return Ok(Network::loopback());
         };
         if !entered.wanted.network {
-            return Err(Refusal::of("a trial has no network namespace of its own"));
+            return Err(Refusal::new("a trial has no network namespace of its own"));
         }
-        let shape = Shape::new(network).map_err(Refusal::of)?;
-        let side = Side::open()
-            .map_err(|error| Refusal::of(format!("the peer's namespace cannot be had: {error}")))?;
+        let shape = Shape::new(network).map_err(Refusal::new)?;
+        let side = Side::open().map_err(|error| {
+            Refusal::new(format!("the peer's namespace cannot be had: {error}"))
+        })?;
         tools::run(&shape.at_client(side.thread()))?;
         let steps = shape.at_peer();
         let give_up = entered.by_user_namespace;
@@ -56,9 +57,9 @@ impl Network {
                 true => launch::give_up_capabilities(),
                 false => Ok(()),
             };
-            given_up.map_err(|error| Refusal::of(error.to_string()))
+            given_up.map_err(|error| Refusal::new(error.to_string()))
         });
-        furnished.map_err(|error| Refusal::of(error.to_string()))??;
+        furnished.map_err(|error| Refusal::new(error.to_string()))??;
         Ok(Network {
             peer_address: IpAddr::V4(shape::PEER),
             words: shape.words(),
@@ -122,12 +123,15 @@ impl Side {
     /// Starts a thread that leaves the caller's network namespace for a new one.
     pub fn open() -> io::Result<Side> {
         let (jobs, list) = sync_channel(1);
-        let (tell, told) = sync_channel(1);
-        let begin = move || begin(&tell, &list);
+        let (sender, receiver) = sync_channel(1);
+        let begin = move || begin(&sender, &list);
         thread::Builder::new()
             .name("peer's side".to_owned())
             .spawn(begin)?;
-        let thread = told.recv().map_err(|_| gone())?.map_err(io::Error::other)?;
+        let thread = receiver
+            .recv()
+            .map_err(|_| side_ended())?
+            .map_err(io::Error::other)?;
         Ok(Side { jobs, thread })
     }
 
@@ -141,26 +145,26 @@ impl Side {
         &self,
         action: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<T> {
-        let (tell, told) = sync_channel(1);
+        let (sender, receiver) = sync_channel(1);
         let job = move || {
             // The caller waits for the result, unless it is about to end.
-            let _ = tell.send(action());
+            let _ = sender.send(action());
         };
-        self.jobs.send(Box::new(job)).map_err(|_| gone())?;
-        told.recv().map_err(|_| gone())
+        self.jobs.send(Box::new(job)).map_err(|_| side_ended())?;
+        receiver.recv().map_err(|_| side_ended())
     }
 }
 
-fn gone() -> io::Error {
+fn side_ended() -> io::Error {
     io::Error::other("the thread on the peer's side has ended")
 }
 
 /// The thread's whole life.
-fn begin(tell: &SyncSender<Result<i32, LaunchError>>, list: &Receiver<Job>) {
+fn begin(sender: &SyncSender<Result<i32, LaunchError>>, list: &Receiver<Job>) {
     let entered = launch::leave_network().and_then(|()| launch::furnish_network());
     let number = rustix::thread::gettid().as_raw_nonzero().get();
     let begun = entered.is_ok();
-    if tell.send(entered.map(|()| number)).is_err() || !begun {
+    if sender.send(entered.map(|()| number)).is_err() || !begun {
         return;
     }
     for job in list {

@@ -41,13 +41,13 @@ fn tried(network: &PlannedNetwork, prony: &Path, offered: Wanted) -> Option<Refu
     let order = Order::Network(network.clone());
     let mut supervisor = match Supervisor::start(prony, offered, order) {
         Ok(supervisor) => supervisor,
-        Err(error) => return Some(Refusal::of(error.to_string())),
+        Err(error) => return Some(Refusal::new(error.to_string())),
     };
     match supervisor.next(TIMEOUT.into()) {
         Ok(Some(Report::Tried { refusal })) => refusal,
-        Ok(Some(_)) => Some(Refusal::of("the supervisor did not say whether it could")),
-        Ok(None) => Some(Refusal::of(format!("it was not made within {TIMEOUT}"))),
-        Err(error) => Some(Refusal::of(error.to_string())),
+        Ok(Some(_)) => Some(Refusal::new("the supervisor did not say whether it could")),
+        Ok(None) => Some(Refusal::new(format!("it was not made within {TIMEOUT}"))),
+        Err(error) => Some(Refusal::new(error.to_string())),
     }
 }
 

@@ -208,7 +208,7 @@ fn discipline(device: &str, parent: &str, handle: u32, kind: &'static str, what:
 }
 
 /// In the largest unit in which the amount is a whole number.
-fn whole(amount: u64, units: &[(u64, &str)]) -> String {
+fn in_whole_units(amount: u64, units: &[(u64, &str)]) -> String {
     let fits = units.iter().find(|(size, _)| amount.is_multiple_of(*size));
     let (size, unit) = fits.copied().unwrap_or((1, ""));
     format!("{} {unit}", amount / size)
@@ -221,11 +221,11 @@ fn rate(bits_per_s: u64) -> String {
         (1_000, "kbit/s"),
         (1, "bit/s"),
     ];
-    whole(bits_per_s, &units)
+    in_whole_units(bits_per_s, &units)
 }
 
 fn bytes(count: u64) -> String {
-    whole(count, &[(1 << 20, "MiB"), (1 << 10, "KiB"), (1, "bytes")])
+    in_whole_units(count, &[(1 << 20, "MiB"), (1 << 10, "KiB"), (1, "bytes")])
 }
 
 fn time(ns: u64) -> String {
@@ -235,7 +235,7 @@ fn time(ns: u64) -> String {
         (1_000, "µs"),
         (1, "ns"),
     ];
-    whole(ns, &units)
+    in_whole_units(ns, &units)
 }
 
 #[cfg(test)]

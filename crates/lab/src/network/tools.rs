@@ -15,7 +15,7 @@ const REMEDY: &str = "apt-get install -y iproute2";
 /// Why a machine cannot have a network.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// In one sentence.
+    /// The reason, in one sentence.
     pub reason: String,
     /// The command that would change it; empty where there is none.
     pub remedy: String,
@@ -23,7 +23,7 @@ pub struct Refusal {
 
 impl Refusal {
     /// One without a remedy.
-    pub(super) fn of(reason: impl Into<String>) -> Refusal {
+    pub(super) fn new(reason: impl Into<String>) -> Refusal {
         Refusal {
             reason: reason.into(),
             remedy: String::new(),
@@ -31,7 +31,7 @@ impl Refusal {
     }
 }
 
-/// Where `tool` is: in a folder of `path`, the variable PATH, or among the system's.
+/// The path of `tool`: in a folder of `path`, the variable PATH, or among the system's.
 pub fn find(tool: &str, path: &str) -> Option<PathBuf> {
     let folders = std::env::split_paths(path).chain(SYSTEM_FOLDERS.map(PathBuf::from));
     found_in(tool, folders.filter(|folder| folder.is_absolute()))
@@ -42,7 +42,7 @@ pub fn run(steps: &[Step]) -> Result<(), Refusal> {
     let path = std::env::var("PATH").unwrap_or_default();
     for step in steps {
         let place = find(step.tool, &path).ok_or_else(|| missing(step.tool))?;
-        let failed = |error| Refusal::of(format!("`{}`: {error}", step.words()));
+        let failed = |error| Refusal::new(format!("`{}`: {error}", step.words()));
         let output = output(&place, step).map_err(failed)?;
         if !output.status.success() {
             return Err(refused(step, &String::from_utf8_lossy(&output.stderr)));
@@ -62,7 +62,7 @@ fn output(place: &Path, step: &Step) -> std::io::Result<Output> {
     launch::start(&mut command)?.wait_with_output()
 }
 
-/// That a tool is not there.
+/// The refusal for a tool that is not there.
 pub fn missing(tool: &str) -> Refusal {
     Refusal {
         reason: format!("`{tool}` of iproute2 is not on PATH"),
@@ -71,8 +71,8 @@ pub fn missing(tool: &str) -> Refusal {
 }
 
 /// The error output of a tool that failed, as a reason.
-fn refused(step: &Step, said: &str) -> Refusal {
-    let line = said.lines().find(|line| !line.trim().is_empty());
+fn refused(step: &Step, message: &str) -> Refusal {
+    let line = message.lines().find(|line| !line.trim().is_empty());
     let line = line.unwrap_or("it failed without a word").trim();
     let line = line.strip_prefix("Error: ").unwrap_or(line);
     let line = line.trim_end_matches('.');
@@ -81,7 +81,7 @@ fn refused(step: &Step, said: &str) -> Refusal {
             reason: format!("this kernel has no {kind}, which {}", purpose(kind)),
             remedy: format!("modprobe sch_{kind}"),
         },
-        _ => Refusal::of(format!("`{}`: {line}", step.words())),
+        _ => Refusal::new(format!("`{}`: {line}", step.words())),
     }
 }
 
@@ -106,8 +106,8 @@ mod tests {
 
     #[test]
     fn a_discipline_that_the_kernel_lacks_is_named_with_what_would_bring_it() {
-        let said = "Error: Specified qdisc kind is unknown.\n";
-        let refusal = refused(&step(Some("netem")), said);
+        let message = "Error: Specified qdisc kind is unknown.\n";
+        let refusal = refused(&step(Some("netem")), message);
         assert_eq!(
             refusal.reason,
             "this kernel has no netem, which delays packets"

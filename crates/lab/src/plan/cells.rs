@@ -25,7 +25,7 @@ use crate::subject::Subject;
 enum Size {
     /// Connections as requested and as capped, and requests a second where the arrival has rates.
     Connections(Connections, u32, Option<f64>),
-    /// Of a program's work.
+    /// A number of repetitions of a program's work.
     Count(u64),
 }
 
@@ -60,7 +60,7 @@ pub fn candidates(inputs: &Inputs<'_>) -> Result<Vec<Cell>, PlanError> {
                 if left_out {
                     continue;
                 }
-                if let Some((depth, requests)) = Spoken::of(&cell).contradiction() {
+                if let Some((depth, requests)) = Spoken::from_cell(&cell).contradiction() {
                     let cell = cell.id;
                     return Err(PlanError::OneAtATime {
                         cell,
@@ -149,7 +149,7 @@ pub fn applies(workload: &Workload, subject: &Subject) -> bool {
             let mut paths = workload.paths().chain(counter);
             subject.is_server() && paths.all(|path| subject.answers(path))
         }
-        false => program::does(workload, subject) == Some(Ok(())),
+        false => program::can_do(workload, subject) == Some(Ok(())),
     };
     let mut rows = workload.rows.iter();
     let in_rows = rows.any(|row| *row.subject.get_ref() == subject.id);
@@ -167,8 +167,8 @@ fn settings_of<'a>(
 ) -> Option<Vec<Written<'a>>> {
     let may = |setting: &Setting| subject.is_started() && is_listed(&setting.subjects, &subject.id);
     let concerns = |setting: &Setting| may(setting) && program::is_told(setting, subject, workload);
-    let own = |(setting, _): &Written<'a>| concerns(setting);
-    let written: Vec<Written<'a>> = chosen.iter().copied().filter(own).collect();
+    let concerning = |(setting, _): &Written<'a>| concerns(setting);
+    let written: Vec<Written<'a>> = chosen.iter().copied().filter(concerning).collect();
     // A setting may choose among the builds of services that the other settings add.
     let around = topology::topology(subject, &written, parts);
     let offered_by = |name: &String| {
@@ -183,8 +183,8 @@ fn settings_of<'a>(
     written.retain(|(setting, _)| spoken::has_meaning(setting.name.get_ref(), protocol));
     let mut all = std::iter::once(subject).chain(topology::services_of(&around, parts));
     let offers = |other: &Subject| {
-        let mut own = written.iter();
-        own.all(|(setting, value)| program::offers(setting, other, value))
+        let mut written = written.iter();
+        written.all(|(setting, value)| program::offers(setting, other, value))
     };
     all.all(offers).then_some(written)
 }
@@ -237,13 +237,13 @@ fn excludes(exclusion: &Exclusion, cell: &Cell, size: Size, written: &[Written<'
         name.as_ref().is_none_or(|name| name.get_ref() == value)
     };
     let connections = exclusion.connections.is_none_or(|count| match size {
-        Size::Connections(asked, cut, _) => count == asked || count == Connections::Exactly(cut),
+        Size::Connections(wanted, cut, _) => count == wanted || count == Connections::Exactly(cut),
         Size::Count(_) => false,
     });
     let setting = |(name, value): &(Spanned<String>, Spanned<String>)| {
         written
             .iter()
-            .any(|(setting, own)| setting.name == *name && own == value.get_ref())
+            .any(|(setting, chosen)| setting.name == *name && chosen == value.get_ref())
     };
     is(&exclusion.subject, &cell.subject)
         && is(&exclusion.workload, &cell.workload)

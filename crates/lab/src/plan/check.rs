@@ -43,10 +43,10 @@ fn check_roles(experiment: &Experiment, parts: &Parts<'_, Subject>, p: &Problems
     ];
     for (wanted, subjects, entries) in wanted {
         for (subject, entry) in subjects.iter().zip(entries) {
-            let own = kind(subject.role);
-            if own != wanted {
-                let message = format!("`{}` is a {own}, not a {wanted}", subject.id);
-                let help = format!("its entry is [[{own}]]");
+            let actual = kind(subject.role);
+            if actual != wanted {
+                let message = format!("`{}` is a {actual}, not a {wanted}", subject.id);
+                let help = format!("its entry is [[{actual}]]");
                 p.advise(entry.place.clone(), message, help);
             }
         }
@@ -118,7 +118,7 @@ fn check_counter(experiment: &Experiment, workload: &Workload, subjects: &[Subje
     let Some(counter) = workload
         .counter
         .as_ref()
-        .filter(|counter| counter.kept.is_some())
+        .filter(|counter| counter.ended_by.is_some())
     else {
         return;
     };

@@ -47,8 +47,8 @@ pub(super) fn add(plan: &mut Plan) {
         others.into_iter().any(|other| same(other, cell))
     };
     let combined = |cell: &&Cell| {
-        let own = plan.workload_of(cell);
-        own.is_some_and(|w| w.rows.is_empty() && w.client.is_none() && !w.arrival.is_open())
+        let workload = plan.workload_of(cell);
+        workload.is_some_and(|w| w.rows.is_empty() && w.client.is_none() && !w.arrival.is_open())
     };
     let chosen = of_reference.iter().copied();
     let chosen = chosen.filter(|c| is_first(c) && compared(c) && combined(c));

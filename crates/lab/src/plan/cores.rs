@@ -195,18 +195,18 @@ fn by_core(groups: &[Vec<u32>], processors: &[u32]) -> Vec<u32> {
     ordered
 }
 
-/// Who has which cores, as a dry run says it; `None`: nothing is pinned.
+/// The cores of each side, as a dry run prints them; `None`: nothing is pinned.
 pub fn line(cores: &Cores) -> Option<String> {
     let sides = [
         ("subject", &cores.subject),
         ("generator", &cores.generator),
         ("sampler", &cores.lab),
     ];
-    let said = sides.iter().filter(|(_, own)| !own.is_empty());
-    let said: Vec<String> = said
-        .map(|(who, own)| format!("{who} {}", list(own)))
+    let texts = sides.iter().filter(|(_, cores)| !cores.is_empty());
+    let texts: Vec<String> = texts
+        .map(|(who, cores)| format!("{who} {}", list(cores)))
         .collect();
-    (!said.is_empty()).then(|| format!("cores: {}", said.join(", ")))
+    (!texts.is_empty()).then(|| format!("cores: {}", texts.join(", ")))
 }
 
 #[cfg(test)]
@@ -215,7 +215,7 @@ mod tests {
     use crate::experiment::cores::parse;
     use proptest::prelude::*;
 
-    fn of(groups: &[&[u32]], threads: Option<u32>) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
+    fn divided(groups: &[&[u32]], threads: Option<u32>) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
         beside(groups, threads, None)
     }
 
@@ -232,19 +232,22 @@ mod tests {
 
     #[test]
     fn each_side_has_its_own_cores() {
-        assert_eq!(of(&[&[0], &[1]], None), (vec![0], vec![1], vec![]));
-        assert_eq!(of(&[&[0], &[1]], Some(3)), (vec![0], vec![1], vec![]));
-        assert_eq!(of(&[&[0], &[1], &[2]], None), (vec![0], vec![1], vec![2]));
+        assert_eq!(divided(&[&[0], &[1]], None), (vec![0], vec![1], vec![]));
+        assert_eq!(divided(&[&[0], &[1]], Some(3)), (vec![0], vec![1], vec![]));
         assert_eq!(
-            of(&[&[0, 4], &[1, 5], &[2, 6], &[3, 7]], None),
+            divided(&[&[0], &[1], &[2]], None),
+            (vec![0], vec![1], vec![2])
+        );
+        assert_eq!(
+            divided(&[&[0, 4], &[1, 5], &[2, 6], &[3, 7]], None),
             (vec![0, 4], vec![1, 5, 2, 6], vec![3, 7])
         );
         assert_eq!(
-            of(&[&[0], &[1], &[2], &[3], &[4]], None),
+            divided(&[&[0], &[1], &[2], &[3], &[4]], None),
             (vec![0, 1], vec![2, 3], vec![4])
         );
         assert_eq!(
-            of(&[&[0, 4], &[1, 5], &[2, 6]], Some(1)),
+            divided(&[&[0, 4], &[1, 5], &[2, 6]], Some(1)),
             (vec![0], vec![1, 5], vec![2, 6])
         );
     }
@@ -252,16 +255,16 @@ mod tests {
     #[test]
     fn the_subject_has_the_processors_asked_for_before_the_lab_has_a_core() {
         let three: &[&[u32]] = &[&[0], &[1], &[2]];
-        assert_eq!(of(three, Some(1)), (vec![0], vec![1], vec![2]));
-        assert_eq!(of(three, Some(2)), (vec![0, 1], vec![2], vec![]));
-        assert_eq!(of(three, Some(9)), (vec![0, 1], vec![2], vec![]));
+        assert_eq!(divided(three, Some(1)), (vec![0], vec![1], vec![2]));
+        assert_eq!(divided(three, Some(2)), (vec![0, 1], vec![2], vec![]));
+        assert_eq!(divided(three, Some(9)), (vec![0, 1], vec![2], vec![]));
     }
 
     #[test]
     fn one_core_is_split_by_thread_and_one_processor_is_shared() {
-        assert_eq!(of(&[&[0, 1]], None), (vec![0], vec![1], vec![]));
-        assert_eq!(of(&[&[3]], None), (vec![3], vec![3], vec![]));
-        assert_eq!(of(&[], None), (vec![], vec![], vec![]));
+        assert_eq!(divided(&[&[0, 1]], None), (vec![0], vec![1], vec![]));
+        assert_eq!(divided(&[&[3]], None), (vec![3], vec![3], vec![]));
+        assert_eq!(divided(&[], None), (vec![], vec![], vec![]));
     }
 
     #[test]
@@ -305,15 +308,15 @@ mod tests {
             online: (0..6).collect(),
             ..Facts::default()
         };
-        let said =
+        let texts =
             |given: &str| lacking(&parse(given).unwrap(), &facts).map(|(message, _)| message);
-        assert_eq!(said("0,2/1,3"), None);
+        assert_eq!(texts("0,2/1,3"), None);
         assert_eq!(
-            said("9,0-1/6-7").as_deref(),
+            texts("9,0-1/6-7").as_deref(),
             Some("cores 6-7,9 are not there: this machine has cores 0-5")
         );
         assert_eq!(
-            said("0/1/5").as_deref(),
+            texts("0/1/5").as_deref(),
             Some("core 5 is there, but this process may use only cores 0-3")
         );
         let unknown = Facts {
@@ -326,10 +329,10 @@ mod tests {
 
     #[test]
     fn a_dry_run_says_who_has_which_cores() {
-        let said = |given: &str| line(&parse(given).unwrap()).unwrap();
-        assert_eq!(said("1/0"), "cores: subject 1, generator 0");
+        let texts = |given: &str| line(&parse(given).unwrap()).unwrap();
+        assert_eq!(texts("1/0"), "cores: subject 1, generator 0");
         assert_eq!(
-            said("0-3/4-10/11"),
+            texts("0-3/4-10/11"),
             "cores: subject 0-3, generator 4-10, sampler 11"
         );
         assert_eq!(line(&Cores::default()), None);

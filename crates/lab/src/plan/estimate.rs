@@ -27,7 +27,8 @@ pub fn is_cross_checked(plan: &Plan, cell: &Cell) -> bool {
     let subject = plan.subject_of(cell);
     let is_secure =
         |source: &Source| matches!(source, Source::Url { url } if url.starts_with("https"));
-    let is_plain = Spoken::of(cell).is_plain() && !subject.is_some_and(|s| is_secure(&s.source));
+    let is_plain =
+        Spoken::from_cell(cell).is_plain() && !subject.is_some_and(|s| is_secure(&s.source));
     is_server
         && is_plain
         && cell.around.is_alone()
@@ -58,11 +59,11 @@ pub struct Beside {
 /// How many trials a run has.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Trials {
-    /// Those that are measured: one of each cell in each block.
+    /// The trials that are measured: one of each cell in each block.
     pub measured: u64,
-    /// Those by wrk.
+    /// The trials by wrk.
     pub by_wrk: u64,
-    /// Those that profile.
+    /// The trials that profile.
     pub profiled: u64,
 }
 
@@ -88,14 +89,14 @@ pub fn estimate(plan: &Plan, per_trial: Nanos, all: Beside) -> Nanos {
     let window = Nanos(plan.warmup_ns) + Nanos(plan.duration_ns);
     let in_turns = |cell: &Cell| match &plan.visits {
         Some(visits) if visits::is_visited(plan, cell) => {
-            visits::beside(visits, Nanos(plan.duration_ns))
+            visits::time_of_turns(visits, Nanos(plan.duration_ns))
         }
         _ => Nanos::ZERO,
     };
     let of = |cell: &Cell| {
         let workload = plan.workload_of(cell);
         match workload.and_then(|workload| workload.client.as_ref()) {
-            Some(asked) => client::estimate(asked, Nanos(plan.duration_ns)),
+            Some(client) => client::estimate(client, Nanos(plan.duration_ns)),
             None if cell.count.is_some() => PROGRAM,
             None => window + in_turns(cell) + workload.map_or(Nanos::ZERO, find_max::length),
         }

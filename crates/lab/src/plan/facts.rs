@@ -27,14 +27,14 @@ pub struct Facts {
     /// Key of the packages' commands: `debian` on Debian and what is made from it,
     /// empty elsewhere.
     pub distribution: String,
-    /// Of the commands that the subjects need, those that are there.
+    /// The commands that the subjects need and the machine has.
     pub commands: BTreeSet<String>,
-    /// Those that are not on PATH and yet in a folder for programs of the system, which
+    /// The commands that are not on PATH and yet in a folder for programs of the system, which
     /// an ordinary user's PATH often lacks: where.
     pub elsewhere: BTreeMap<String, String>,
-    /// Of the files that the subjects need, those that are there, as they name them.
+    /// The files that the subjects need and the machine has, as they name them.
     pub files: BTreeSet<String>,
-    /// Of what the subjects are built from outside of their folders, paths that are not there.
+    /// Paths outside of the subjects' folders that builds need and the machine does not have.
     pub absent_inputs: BTreeSet<PathBuf>,
     /// Folder of what the user has built; `None`: none is named, or it is not there.
     pub originals: Option<PathBuf>,
@@ -42,11 +42,11 @@ pub struct Facts {
     pub may_root: bool,
     /// Limits on connections.
     pub limits: Limits,
-    /// Of the libraries that subjects and settings preload, those that the loader would not find.
+    /// The libraries that subjects and settings preload and the loader would not find.
     pub absent_libraries: BTreeSet<String>,
-    /// Of the kernel settings that the experiment varies, those that are there.
+    /// The kernel settings that the experiment varies and the machine has.
     pub kernel: BTreeMap<String, KernelSetting>,
-    /// Of the networks of the experiment, those that this machine cannot have, and why.
+    /// The networks of the experiment that this machine cannot have, and why.
     pub networks: BTreeMap<String, Refusal>,
 }
 
@@ -284,8 +284,8 @@ impl Facts {
         // Packages do not bring what its user builds, nor what a command of its own brings.
         let is_rest_there = rest.is_empty() && files.all(is_built_by_user);
         let is_package_wanted = !is_rest_there || alone.is_empty() && !is_original_absent;
-        let own = needs.packages.get(&self.distribution);
-        let packages = own.or_else(|| needs.packages.get("any"));
+        let of_distribution = needs.packages.get(&self.distribution);
+        let packages = of_distribution.or_else(|| needs.packages.get("any"));
         let packages = packages.filter(|_| is_package_wanted).cloned();
         packages
             .into_iter()
@@ -394,7 +394,7 @@ mod tests {
         let origin = crate::experiment::Origin::new("subject.toml", "/srv/x");
         let subjects = [Subject::parse(toml, &origin).unwrap()];
         let needs = &subjects[0].needs;
-        let said = |originals: Option<&Path>| {
+        let found = |originals: Option<&Path>| {
             let facts = Facts::gather(&subjects, "", originals, false);
             (facts.why_missing(needs), facts.remedy(needs))
         };
@@ -408,19 +408,19 @@ mod tests {
             Some("PRONY_ORIGINALS names no folder".to_owned()),
             remedy(", with PRONY_ORIGINALS exported"),
         );
-        assert_eq!(said(None), unset);
-        assert_eq!(said(Some(&folder.path().join("nowhere"))), unset);
+        assert_eq!(found(None), unset);
+        assert_eq!(found(Some(&folder.path().join("nowhere"))), unset);
         let because = |reason: &str| (Some(reason.to_owned()), remedy(""));
         let several = "`thing/a` and 2 more are not in PRONY_ORIGINALS";
-        assert_eq!(said(Some(folder.path())), because(several));
+        assert_eq!(found(Some(folder.path())), because(several));
         fs::create_dir(folder.path().join("thing")).unwrap();
         for name in ["a", "b"] {
             fs::write(folder.path().join("thing").join(name), "").unwrap();
         }
         let one = "`thing/c` is not in PRONY_ORIGINALS";
-        assert_eq!(said(Some(folder.path())), because(one));
+        assert_eq!(found(Some(folder.path())), because(one));
         fs::write(folder.path().join("thing/c"), "").unwrap();
-        assert_eq!(said(Some(folder.path())).0, None);
+        assert_eq!(found(Some(folder.path())).0, None);
         // What packages bring is named beside it where that lacks, too.
         let more = Needs {
             commands: vec!["no-such-command".to_owned()],

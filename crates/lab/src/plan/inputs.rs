@@ -43,7 +43,7 @@ impl Inputs<'_> {
         subjects.filter(|subject| is_listed(names, &subject.id))
     }
 
-    /// That `what` of a subject is not run, if it was selected.
+    /// Notes that `what` of a subject is not run, if it was selected.
     pub fn not_run(&self, subject: &Subject, what: &str, reason: String) -> Option<NotRun> {
         let what = format!("{} {what}", subject.id);
         let is_meant = is_selected(&self.options.only, &subject.id, &what);

@@ -96,7 +96,7 @@ pub fn offers(setting: &Setting, subject: &Subject, value: &str) -> bool {
         return subject.speaks(value);
     }
     let offered = subject.variants.get(name);
-    offered.is_none_or(|values| values.iter().any(|own| own == value))
+    offered.is_none_or(|values| values.iter().any(|one| one == value))
 }
 
 /// Why `subject` has no cell with a value of `setting` that it does not offer.
@@ -119,9 +119,9 @@ pub fn why_not_offered(setting: &Setting, subject: &Subject) -> String {
 
 /// What programs of the experiment do not do, by subject and workload, and builds that
 /// they do not offer.
-pub fn undone(inputs: &Inputs<'_>) -> Vec<NotRun> {
+pub fn unsupported_works(inputs: &Inputs<'_>) -> Vec<NotRun> {
     let experiment = inputs.experiment;
-    let mut undone = undone_works(inputs, |workload| workload.work.is_some());
+    let mut undone = unsupported(inputs, |workload| workload.work.is_some());
     for setting in &experiment.settings {
         for subject in inputs.listed(&setting.subjects) {
             let is_absent = |value: &&String| !offers(setting, subject, value);
@@ -131,16 +131,16 @@ pub fn undone(inputs: &Inputs<'_>) -> Vec<NotRun> {
             }
         }
     }
-    undone.extend(undone_works(inputs, |workload| workload.client.is_some()));
+    undone.extend(unsupported(inputs, |workload| workload.client.is_some()));
     undone
 }
 
 /// The workloads of this kind that subjects do not do.
-fn undone_works(inputs: &Inputs<'_>, is_meant: impl Fn(&&Workload) -> bool) -> Vec<NotRun> {
+fn unsupported(inputs: &Inputs<'_>, is_meant: impl Fn(&&Workload) -> bool) -> Vec<NotRun> {
     let mut undone = Vec::new();
     for workload in inputs.experiment.workloads.iter().filter(is_meant) {
         for subject in inputs.listed(&workload.subjects) {
-            if let Some(Err(reason)) = does(workload, subject) {
+            if let Some(Err(reason)) = can_do(workload, subject) {
                 undone.extend(inputs.not_run(subject, workload.name.get_ref(), reason));
             }
         }
@@ -149,7 +149,7 @@ fn undone_works(inputs: &Inputs<'_>, is_meant: impl Fn(&&Workload) -> bool) -> V
 }
 
 /// Whether `subject` does the work of a workload of programs or clients, and why not; `None`: it is none of either.
-pub fn does(workload: &Workload, subject: &Subject) -> Option<Result<(), String>> {
+pub fn can_do(workload: &Workload, subject: &Subject) -> Option<Result<(), String>> {
     let why_not = match (&workload.work, &workload.client) {
         (Some(work), _) => subject.program.as_ref()?.why_not(&work.work),
         (None, Some(client)) => subject.client.as_ref()?.why_not(&client.work, 1),

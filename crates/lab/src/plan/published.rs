@@ -52,12 +52,15 @@ fn measurand(
 ) -> Measurand {
     let named = |w: &&Workload| w.name == wanted.workload;
     let workload = experiment.workloads.iter().find(named);
-    let asked = wanted.connections.as_ref().map(|asked| *asked.get_ref());
-    let cut = |asked: Connections| {
+    let requested = wanted
+        .connections
+        .as_ref()
+        .map(|requested| *requested.get_ref());
+    let cut = |requested: Connections| {
         let all = connections(workload?, cap, None);
-        let found = all.into_iter().find(|(own, _)| *own == asked);
+        let found = all.into_iter().find(|(size, _)| *size == requested);
         // Of two numbers that the cap makes one, one stands there; one that the workload has not is no cell's.
-        let otherwise = match asked {
+        let otherwise = match requested {
             Connections::Exactly(number) => number.min(cap.connections_max),
             Connections::Max => cap.connections_max,
         };
@@ -72,16 +75,16 @@ fn measurand(
         }
     };
     let settings = wanted.settings.iter();
-    let settings = settings.map(|(name, own)| {
+    let settings = settings.map(|(name, given)| {
         let name = name.get_ref().clone();
-        let own = value(&name, own.get_ref());
-        (name, own)
+        let value = value(&name, given.get_ref());
+        (name, value)
     });
     let over = wanted.over.as_deref();
     Measurand {
         subject: wanted.subject.get_ref().clone(),
         workload: wanted.workload.get_ref().clone(),
-        connections: asked.and_then(cut),
+        connections: requested.and_then(cut),
         count: wanted.count,
         settings: settings.collect(),
         metric: wanted.metric,
@@ -162,11 +165,13 @@ fn not_one(
             ids(several),
         ),
         Named::Nothing => {
-            let own = cells.iter().filter(|cell| cell.workload == named.workload);
-            let of_both = own.clone().filter(|cell| cell.subject == named.subject);
+            let of_workload = cells.iter().filter(|cell| cell.workload == named.workload);
+            let of_both = of_workload
+                .clone()
+                .filter(|cell| cell.subject == named.subject);
             let of_both = ids(of_both.collect());
             let near = match of_both.is_empty() {
-                true => ids(own.collect()),
+                true => ids(of_workload.collect()),
                 false => of_both,
             };
             (format!("the experiment has no cell `{words}`"), near)

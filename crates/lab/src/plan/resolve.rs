@@ -82,7 +82,7 @@ pub fn plan(
     let crowds = threads::notes(experiment, &plan, given);
     plan.notes.extend(crowds);
     settle::finish(&mut plan);
-    if visits::said(options, &experiment.run).is_none() {
+    if visits::requested_length(options, &experiment.run).is_none() {
         visits::leave_where_nobody_is_visited(&mut plan);
     }
     Ok(plan)
@@ -98,7 +98,10 @@ pub fn processes(plan: &Plan) -> impl Iterator<Item = &PlannedSubject> {
 pub fn needs_systems(plan: &Plan, subject: &PlannedSubject) -> bool {
     let is_it = |text: &String| text.contains(SYSTEMS);
     let mut cells = plan.cells.iter().filter(|cell| cell.subject == subject.id);
-    let is_measured = plan.subjects.iter().any(|own| own.id == subject.id);
+    let is_measured = plan
+        .subjects
+        .iter()
+        .any(|cells_of| cells_of.id == subject.id);
     let mut settings = plan.settings.iter();
     let is_set = settings.any(|of| of.args.iter().chain(of.env.values()).any(is_it));
     let runs = |cell: &Cell| {
@@ -145,7 +148,7 @@ fn choose(inputs: &Inputs<'_>) -> Result<(Vec<Cell>, Vec<NotRun>), PlanError> {
     if cells.is_empty() {
         return Err(PlanError::NothingRuns { not_run });
     }
-    not_run.extend(program::undone(inputs));
+    not_run.extend(program::unsupported_works(inputs));
     // One whose every work is named already is not named again as a whole.
     let is_named = |skipped: &NotRun| {
         let start = format!("{} ", skipped.what);
@@ -339,8 +342,8 @@ fn planned_workloads(inputs: &Inputs<'_>, cells: &[Cell]) -> Vec<PlannedWorkload
     let mut planned = Vec::with_capacity(experiment.workloads.len());
     for workload in &experiment.workloads {
         let name = workload.name.get_ref();
-        let own = || cells.iter().filter(|cell| cell.workload == *name);
-        let mut connections = once(own().map(|cell| cell.connections));
+        let cells_of = || cells.iter().filter(|cell| cell.workload == *name);
+        let mut connections = once(cells_of().map(|cell| cell.connections));
         if connections.is_empty() {
             continue;
         }
@@ -358,10 +361,11 @@ fn planned_workloads(inputs: &Inputs<'_>, cells: &[Cell]) -> Vec<PlannedWorkload
             expect_body: workload.expect_body.clone(),
             expect_checks: workload.expect_checks.clone(),
             require: required(experiment, workload),
-            arrival: planned_arrival(&workload.arrival, own()),
+            arrival: planned_arrival(&workload.arrival, cells_of()),
             connections,
             timeout_ns: workload.timeout.0,
-            program: work.map(|work| program::planned(work, once(own().filter_map(|c| c.count)))),
+            program: work
+                .map(|work| program::planned(work, once(cells_of().filter_map(|c| c.count)))),
             client: workload
                 .client
                 .as_ref()
@@ -390,7 +394,7 @@ fn planned_counter(counter: &Counter) -> PlannedCounter {
     PlannedCounter {
         path: counter.path.clone(),
         adds: counter.adds,
-        ended_by: counter.kept,
+        ended_by: counter.ended_by,
     }
 }
 

@@ -33,9 +33,9 @@ pub fn settle(plan: &mut Plan) {
         let name = workload.name.clone();
         let all = std::mem::take(&mut workload.rows);
         let has_cell = |row: &PlannedRow| cells.iter().any(|cell| is_of(cell, &name, row));
-        let (kept, gone): (Vec<_>, Vec<_>) = all.into_iter().partition(has_cell);
-        workload.rows = kept;
-        for other in &gone {
+        let (rows_left, left_out): (Vec<_>, Vec<_>) = all.into_iter().partition(has_cell);
+        workload.rows = rows_left;
+        for other in &left_out {
             let alone = leave(&mut workload.rows, &other.title);
             if !alone.is_empty() {
                 plan.notes.push(format!(
@@ -49,8 +49,8 @@ pub fn settle(plan: &mut Plan) {
 }
 
 /// Takes rows away from beside the one called `gone`; their titles.
-fn leave(rows: &mut [PlannedRow], gone: &str) -> Vec<String> {
-    let beside = |row: &&mut PlannedRow| row.baseline.as_deref() == Some(gone);
+fn leave(rows: &mut [PlannedRow], left_out: &str) -> Vec<String> {
+    let beside = |row: &&mut PlannedRow| row.baseline.as_deref() == Some(left_out);
     let leaving = rows.iter_mut().filter(beside).map(|row| {
         row.baseline = None;
         row.title.clone()

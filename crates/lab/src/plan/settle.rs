@@ -35,46 +35,46 @@ pub fn settle(mut plan: Plan, outcomes: &[(String, BuildOutcome)]) -> Plan {
 }
 
 /// Takes a subject, a peer or a service out of the plan, with all cells that need it.
-fn remove(plan: &mut Plan, mut gone: NotRun) {
+fn remove(plan: &mut Plan, mut skipped: NotRun) {
     if plan
         .cells
         .iter()
-        .any(|cell| topology::uses(&cell.around, &gone.what))
+        .any(|cell| topology::uses(&cell.around, &skipped.what))
     {
-        gone.reason = topology::with_cells(&gone.reason, &gone.what, &plan.cells);
+        skipped.reason = topology::with_cells(&skipped.reason, &skipped.what, &plan.cells);
     }
     let workloads = plan.workloads.iter().filter(|workload| {
-        let asked = workload.client.as_ref();
-        asked.is_some_and(|asked| asked.peer == gone.what)
+        let client = workload.client.as_ref();
+        client.is_some_and(|client| client.peer == skipped.what)
     });
     let without_peer: Vec<String> = workloads.map(|workload| workload.name.clone()).collect();
     // A copy goes with what it is one of.
     let subjects = &plan.subjects;
     let is_gone = |id: &str| {
         let copied = subjects.iter().find(|s| s.id == id);
-        id == gone.what || copied.is_some_and(|s| s.copy_of.as_ref() == Some(&gone.what))
+        id == skipped.what || copied.is_some_and(|s| s.copy_of.as_ref() == Some(&skipped.what))
     };
     plan.cells.retain(|cell| {
         !is_gone(&cell.subject)
             && !without_peer.contains(&cell.workload)
-            && !topology::uses(&cell.around, &gone.what)
+            && !topology::uses(&cell.around, &skipped.what)
     });
-    plan.peers.retain(|peer| peer.id != gone.what);
+    plan.peers.retain(|peer| peer.id != skipped.what);
     let cells = &plan.cells;
     topology::retain(&mut plan.backings, cells);
     topology::retain(&mut plan.fronts, cells);
     plan.subjects
         .retain(|subject| cells.iter().any(|cell| cell.subject == subject.id));
     for workload in &mut plan.workloads {
-        let own = || cells.iter().filter(|cell| cell.workload == workload.name);
+        let cells_of = || cells.iter().filter(|cell| cell.workload == workload.name);
         workload
             .connections
-            .retain(|&connections| own().any(|cell| cell.connections == connections));
-        workload.arrival = planned_arrival(&workload.arrival, own());
+            .retain(|&connections| cells_of().any(|cell| cell.connections == connections));
+        workload.arrival = planned_arrival(&workload.arrival, cells_of());
         if let Some(program) = &mut workload.program {
             program
                 .counts
-                .retain(|&count| own().any(|cell| cell.count == Some(count)));
+                .retain(|&count| cells_of().any(|cell| cell.count == Some(count)));
         }
     }
     plan.workloads
@@ -90,8 +90,8 @@ fn remove(plan: &mut Plan, mut gone: NotRun) {
         clients.any(|client| client.network == network.name)
             || servers.any(|name| *name == network.name)
     });
-    if plan.not_run.iter().all(|other| other.what != gone.what) {
-        plan.not_run.push(gone);
+    if plan.not_run.iter().all(|other| other.what != skipped.what) {
+        plan.not_run.push(skipped);
     }
 }
 
@@ -107,7 +107,7 @@ pub(super) fn finish(plan: &mut Plan) {
         plan.reference = Some(reference);
         return;
     }
-    let (why, change) = match plan.not_run.iter().any(|gone| gone.what == reference) {
+    let (why, change) = match plan.not_run.iter().any(|skipped| skipped.what == reference) {
         true => ("is not run", other_reference(plan)),
         false => ("is not among the selected cells", None),
     };
@@ -121,9 +121,9 @@ pub(super) fn finish(plan: &mut Plan) {
 /// others. `None`: it would have nothing beside it.
 fn other_reference(plan: &Plan) -> Option<String> {
     let counts = |subject: &PlannedSubject| {
-        let own = plan.cells.iter().filter(|cell| cell.subject == subject.id);
-        let plain = own.clone().filter(|cell| cell.settings.is_empty());
-        (plain.count(), own.count())
+        let cells_of = plan.cells.iter().filter(|cell| cell.subject == subject.id);
+        let plain = cells_of.clone().filter(|cell| cell.settings.is_empty());
+        (plain.count(), cells_of.count())
     };
     let others = plan.subjects.iter().filter(|s| s.copy_of.is_none());
     let other = others.rev().max_by_key(|subject| counts(subject))?;
@@ -135,7 +135,7 @@ fn other_reference(plan: &Plan) -> Option<String> {
     })
 }
 
-/// For each block the cells, from 0, in the order in which they are run.
+/// The cells of each block, from 0, in the order in which they are run.
 ///
 /// It is balanced by seed, so that neither time nor neighbourhood favours a cell.
 ///

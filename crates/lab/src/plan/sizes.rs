@@ -1,17 +1,17 @@
 //! Lists of the sizes of cells. Pure.
 
-/// Of the sizes that are `asked` for those that a quick run keeps, or the first; all where it says nothing of them.
-pub fn quick_ones<T: Copy + PartialEq>(asked: &[T], kept: Option<&Vec<T>>) -> Vec<T> {
-    let Some(kept) = kept else {
-        return asked.to_vec();
+/// The sizes of `all` that a quick run keeps, or the first; all where it says nothing of them.
+pub fn quick_ones<T: Copy + PartialEq>(all: &[T], quick: Option<&Vec<T>>) -> Vec<T> {
+    let Some(quick) = quick else {
+        return all.to_vec();
     };
-    let few: Vec<T> = asked
+    let few: Vec<T> = all
         .iter()
         .copied()
-        .filter(|one| kept.contains(one))
+        .filter(|one| quick.contains(one))
         .collect();
     match few.is_empty() {
-        true => asked.iter().copied().take(1).collect(),
+        true => all.iter().copied().take(1).collect(),
         false => few,
     }
 }

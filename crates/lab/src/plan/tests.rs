@@ -47,7 +47,7 @@ fn shipped(name: &str) -> (Experiment, Vec<Subject>) {
     (experiment, subjects)
 }
 
-fn own(text: &str) -> (Experiment, Vec<Subject>) {
+fn loaded(text: &str) -> (Experiment, Vec<Subject>) {
     let experiment = Experiment::parse(text, &Origin::new("e.toml", "/srv")).unwrap();
     let subjects = subject::load_all(&experiment, Path::new("/nowhere")).unwrap();
     (experiment, subjects)
@@ -129,8 +129,11 @@ fn the_quick_ping_plan_ends_within_two_minutes() {
 fn the_ping_plan_without_go_node_nginx_and_python() {
     let (experiment, subjects) = shipped("ping.toml");
     let mut facts = machine(&subjects);
-    for gone in ["go", "node", "npm", "nginx", "python3"] {
-        assert!(facts.commands.remove(gone), "{gone} is needed by nobody");
+    for absent in ["go", "node", "npm", "nginx", "python3"] {
+        assert!(
+            facts.commands.remove(absent),
+            "{absent} is needed by nobody"
+        );
     }
     facts
         .elsewhere
@@ -165,7 +168,7 @@ fn a_cell_has_the_settings_that_its_protocol_gives_a_meaning() {
         name = "resumption"
         values = ["on", "off"]
     "#;
-    let (experiment, mut subjects) = own(text);
+    let (experiment, mut subjects) = loaded(text);
     let planned = |subjects: &[Subject]| {
         let facts = machine(subjects);
         let plan = plan(&experiment, subjects, &facts, &Options::default()).unwrap();
@@ -173,7 +176,7 @@ fn a_cell_has_the_settings_that_its_protocol_gives_a_meaning() {
         let undone = plan
             .not_run
             .iter()
-            .map(|gone| format!("{}: {}", gone.what, gone.reason));
+            .map(|skipped| format!("{}: {}", skipped.what, skipped.reason));
         (cells.collect::<Vec<_>>(), undone.collect::<Vec<_>>())
     };
     let (cells, undone) = planned(&subjects);
@@ -241,7 +244,7 @@ fn a_missing_reference_is_said_and_not_replaced() {
 
 #[test]
 fn numbers_above_the_cap_become_the_cap_once() {
-    let (experiment, subjects) = own(
+    let (experiment, subjects) = loaded(
         "subject = [{ cmd = 's {port}' }]\nworkload = [{ request = { path = '/' }, connections = [2, 900, 950, 'max'] }]",
     );
     let mut facts = machine(&subjects);
@@ -258,7 +261,7 @@ fn numbers_above_the_cap_become_the_cap_once() {
 
 #[test]
 fn settings_multiply_cells_and_spare_what_they_do_not_concern() {
-    let (experiment, subjects) = own(
+    let (experiment, subjects) = loaded(
         "subject = [{ cmd = 's {port}' }, { cmd = 't {port}' }, { url = 'http://127.0.0.1:1' }]
          workload = [{ request = { path = '/' } }]
          setting = [
@@ -337,7 +340,7 @@ fn nothing_that_can_run_is_an_error_that_says_why() {
 
 #[test]
 fn a_subject_that_no_workload_reaches_is_named() {
-    let (experiment, subjects) = own(
+    let (experiment, subjects) = loaded(
         "subject = [{ cmd = 's {port}' }, { cmd = 't {port}', endpoints = ['/other'] }]
          workload = [{ request = { path = '/?a=1' } }]",
     );
@@ -365,7 +368,7 @@ fn an_experiment_that_multiplies_beyond_the_limit_is_refused() {
             values.join(",")
         )
     };
-    let (experiment, subjects) = own(&format!(
+    let (experiment, subjects) = loaded(&format!(
         "subject = [{{ cmd = 's {{port}}' }}]\nworkload = [{{ request = {{ path = '/' }} }}]\nsetting = [{}, {}, {}]",
         setting("a"),
         setting("b"),
@@ -383,7 +386,7 @@ fn an_experiment_that_multiplies_beyond_the_limit_is_refused() {
 #[test]
 fn many_requests_at_once_on_a_connection_of_few_are_refused_with_what_leaves_them_out() {
     let refusal = |exclude: &str| {
-        let (experiment, subjects) = own(&format!(
+        let (experiment, subjects) = loaded(&format!(
             "subject = [{{ cmd = 's {{port}}', endpoints = ['/'] }}]\nworkload = [{{ request = {{ path = '/' }}, connections = [1] }}]\n\
              setting = [{{ name = 'pipeline', values = [1, 4] }}, {{ name = 'requests_per_connection', values = ['any', 1] }}]\n{exclude}"
         ));
@@ -418,7 +421,7 @@ const PAIR: &str = "
 #[test]
 fn the_reference_is_measured_twice_where_that_tells_something() {
     let planned = |run: &str, options: &Options| {
-        let (experiment, subjects) = own(&format!("{PAIR}\n[run]\n{run}"));
+        let (experiment, subjects) = loaded(&format!("{PAIR}\n[run]\n{run}"));
         plan(&experiment, &subjects, &machine(&subjects), options).unwrap()
     };
     let of_copy = |plan: &Plan| -> Vec<String> {
@@ -461,7 +464,7 @@ fn the_reference_is_measured_twice_where_that_tells_something() {
 
 #[test]
 fn a_copy_is_built_and_fails_with_what_it_is_a_copy_of() {
-    let (experiment, subjects) = own(&format!("{PAIR}\n[run]\nreference = 'a'"));
+    let (experiment, subjects) = loaded(&format!("{PAIR}\n[run]\nreference = 'a'"));
     let made = machine(&subjects);
     let plan = plan(&experiment, &subjects, &made, &Options::default()).unwrap();
     let ready = BuildOutcome::Ready(Ready {
@@ -538,40 +541,42 @@ fn a_failed_build_leaves_the_plan_with_its_cells() {
 
 #[test]
 fn a_search_has_steps_that_a_quick_run_shortens_and_the_estimate_knows() {
-    let (experiment, subjects) = own("run = { blocks = 1, duration = '4s', warmup = '1s' }
+    let (experiment, subjects) = loaded(
+        "run = { blocks = 1, duration = '4s', warmup = '1s' }
          subject = [{ cmd = 's {port}' }]
-         workload = [{ request = { path = '/' }, find_max = 'p99<10ms', duration = '3s' }]");
+         workload = [{ request = { path = '/' }, find_max = 'p99<10ms', duration = '3s' }]",
+    );
     let facts = machine(&subjects);
     let planned = |options: &Options| plan(&experiment, &subjects, &facts, options).unwrap();
     let step = |plan: &Plan| plan.workloads[0].find_max.clone().unwrap().step_ns;
-    let whole = planned(&Options::default());
-    let search = whole.workloads[0].find_max.clone().unwrap();
+    let full = planned(&Options::default());
+    let search = full.workloads[0].find_max.clone().unwrap();
     assert_eq!(
         (&*search.objective, search.below_ns),
         ("p99 < 10ms", 10_000_000)
     );
-    assert_eq!(step(&whole), Nanos::from_secs(3).0);
+    assert_eq!(step(&full), Nanos::from_secs(3).0);
     assert_eq!(step(&planned(&quick())), Nanos::from_secs(1).0);
-    let asked = Options {
+    let options = Options {
         duration: Some(Nanos::from_millis(200)),
         ..quick()
     };
-    assert_eq!(step(&planned(&asked)), Nanos::from_millis(200).0);
+    assert_eq!(step(&planned(&options)), Nanos::from_millis(200).0);
     let window_only = Options {
-        duration: asked.duration,
+        duration: options.duration,
         ..Options::default()
     };
-    assert_eq!(step(&planned(&window_only)), step(&whole));
+    assert_eq!(step(&planned(&window_only)), step(&full));
     let without = {
-        let mut without = whole.clone();
+        let mut without = full.clone();
         without.workloads[0].find_max = None;
         estimate(&without, Nanos::from_secs(1), Beside::default())
     };
-    let longer = estimate(&whole, Nanos::from_secs(1), Beside::default()) - without;
+    let longer = estimate(&full, Nanos::from_secs(1), Beside::default()) - without;
     assert_eq!(longer, prony_load::usual_length(Nanos::from_secs(3)));
     assert!(longer > Nanos::from_secs(60), "{longer}");
     // wrk looks for no rate.
-    assert!(!is_cross_checked(&whole, &whole.cells[0]));
+    assert!(!is_cross_checked(&full, &full.cells[0]));
 }
 
 #[test]
@@ -638,7 +643,7 @@ fn sixty_four_threads_on_two_cores_were_accepted_without_a_word() {
             "[run]\n{run}\n[[subject]]\nname = 's'\ncmd = 's {{port}} {{threads}}'\n{subject}\n\
              [[workload]]\nrequest = {{ path = '/' }}\nconnections = [100]\n{more}"
         );
-        let (experiment, subjects) = own(&text);
+        let (experiment, subjects) = loaded(&text);
         plan(
             &experiment,
             &subjects,
@@ -659,9 +664,9 @@ fn sixty_four_threads_on_two_cores_were_accepted_without_a_word() {
           the least is the generator's"
         ]
     );
-    let told = planned("", "threads = 64", "");
-    assert_eq!(told.notes, ["64 threads on 1 processor take turns: s"]);
-    assert_eq!(told.subjects[0].threads, 64, "and it is told so");
+    let plan = planned("", "threads = 64", "");
+    assert_eq!(plan.notes, ["64 threads on 1 processor take turns: s"]);
+    assert_eq!(plan.subjects[0].threads, 64, "and it is told so");
     let set = "[[setting]]\nname = 'threads'\nvalues = [1, 64]";
     assert_eq!(
         planned("", "", set).notes,
@@ -692,10 +697,10 @@ fn a_duration_on_the_command_line_goes_before_the_file_and_quick() {
 
 proptest! {
     #[test]
-    fn a_plan_is_a_pure_function_and_whole(seed: u64, blocks in 1_u32..20, quick: bool, gone in 0_usize..12) {
+    fn a_plan_is_a_pure_function_and_whole(seed: u64, blocks in 1_u32..20, quick: bool, absent in 0_usize..12) {
         let (experiment, subjects) = shipped("ping.toml");
         let mut facts = machine(&subjects);
-        let name = facts.commands.iter().nth(gone).cloned();
+        let name = facts.commands.iter().nth(absent).cloned();
         facts.commands.retain(|command| Some(command) != name.as_ref());
         let options = Options { seed: Some(seed), blocks: Some(blocks), quick, ..Options::default() };
         let first = plan(&experiment, &subjects, &facts, &options).unwrap();
@@ -726,9 +731,9 @@ arrival = { rate = [1000, 2000, 5000], process = "poisson" }
 
 #[test]
 fn rates_are_an_axis_like_connections() {
-    let (experiment, subjects) = own(RATES);
+    let (experiment, subjects) = loaded(RATES);
     let machine = machine(&subjects);
-    let whole = plan(&experiment, &subjects, &machine, &Options::default()).unwrap();
+    let full = plan(&experiment, &subjects, &machine, &Options::default()).unwrap();
     let expected = [
         "a hello c=10 rate=1000",
         "b hello c=10 rate=1000",
@@ -736,8 +741,8 @@ fn rates_are_an_axis_like_connections() {
         "b hello c=10 rate=2000",
         "a hello c=10 rate=5000",
     ];
-    assert_eq!(ids(&whole), expected);
-    assert_eq!(whole.cells[2].rate_per_s, Some(2_000.0));
+    assert_eq!(ids(&full), expected);
+    assert_eq!(full.cells[2].rate_per_s, Some(2_000.0));
     let quick = plan(&experiment, &subjects, &machine, &quick()).unwrap();
     assert_eq!(ids(&quick), &expected[2..4]);
     let rates_per_s = vec![2_000.0];
@@ -763,7 +768,7 @@ fn a_profile_is_planned_where_the_file_or_the_command_line_asks_for_it() {
         let text = format!(
             "{run}\n[[subject]]\ncmd = 'x --port {{port}}'\n[[workload]]\nrequest = {{ path = '/' }}\nconnections = [1]"
         );
-        let (experiment, subjects) = own(&text);
+        let (experiment, subjects) = loaded(&text);
         let options = Options {
             profile,
             ..Options::default()

@@ -19,10 +19,10 @@ pub fn notes(experiment: &Experiment, plan: &Plan, is_given: bool) -> Vec<String
         .into_iter()
         .collect();
     let mut crowds: BTreeMap<(u32, usize), Vec<&str>> = BTreeMap::new();
-    let told = plan.cells.iter().filter_map(|cell| told(plan, cell));
+    let of_subject = plan.cells.iter().filter_map(|cell| of_subject(plan, cell));
     let around = plan.backings.iter().chain(&plan.fronts);
     let around = around.map(|service| (service.id.as_str(), service.threads, cores.subject.len()));
-    for (who, threads, processors) in told.chain(around) {
+    for (who, threads, processors) in of_subject.chain(around) {
         if processors > 0 && threads as usize > processors {
             let crowd = crowds.entry((threads, processors)).or_default();
             if !crowd.contains(&who) {
@@ -64,13 +64,13 @@ fn too_few_cores(experiment: &Experiment, cores: &Cores, is_given: bool) -> Opti
 }
 
 /// Who a cell's subject is, the threads that it is told to use, and the processors that it has.
-fn told<'a>(plan: &'a Plan, cell: &'a Cell) -> Option<(&'a str, u32, usize)> {
+fn of_subject<'a>(plan: &'a Plan, cell: &'a Cell) -> Option<(&'a str, u32, usize)> {
     let subject = plan.subject_of(cell)?;
     let workload = plan.workload_of(cell)?;
     let set = cell.settings.get(THREADS);
     let set = set.and_then(|value| value.parse().ok());
     let mut processors = plan.cores.subject.clone();
-    let own = match workload.work() {
+    let usual = match workload.work() {
         Work::Client(_) => return None,
         Work::Program(_) => {
             processors.extend(&plan.cores.generator);
@@ -81,7 +81,7 @@ fn told<'a>(plan: &'a Plan, cell: &'a Cell) -> Option<(&'a str, u32, usize)> {
     };
     processors.sort_unstable();
     processors.dedup();
-    Some((&subject.id, set.unwrap_or(own), processors.len()))
+    Some((&subject.id, set.unwrap_or(usual), processors.len()))
 }
 
 /// Threads of the generator that a setting asks for.

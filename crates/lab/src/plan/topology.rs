@@ -40,8 +40,8 @@ pub fn topology(
     };
     let backings = services.backings.iter().filter(needs);
     let of = |name: &str| {
-        let mut own = written.iter();
-        let found = own.find(|(setting, _)| setting.name.get_ref() == name);
+        let mut pairs = written.iter();
+        let found = pairs.find(|(setting, _)| setting.name.get_ref() == name);
         found.and_then(|(_, value)| value.parse().ok())
     };
     let topologies = written
@@ -77,7 +77,7 @@ pub fn services_of<'a>(
 
 /// Whether a topology has the service `id`.
 pub fn uses(around: &Around, id: &str) -> bool {
-    around.backings.iter().any(|own| own == id) || around.front.as_deref() == Some(id)
+    around.backings.iter().any(|one| one == id) || around.front.as_deref() == Some(id)
 }
 
 /// Whether a setting is for servers only and has no effect on programs and clients.
@@ -93,8 +93,8 @@ pub fn is_of_servers(setting: &Setting, services: &Parts<'_, Subject>) -> bool {
 
 /// The protocol of a cell with these settings.
 pub fn protocol_of<'a>(written: &[Written<'a>]) -> &'a str {
-    let mut own = written.iter();
-    let found = own.find(|(setting, _)| setting.name.get_ref() == PROTOCOL);
+    let mut pairs = written.iter();
+    let found = pairs.find(|(setting, _)| setting.name.get_ref() == PROTOCOL);
     found.map_or(spoken::PLAIN, |&(_, value)| value)
 }
 
@@ -117,9 +117,9 @@ pub(crate) fn why_not_set(
         return Some((message, format!("add \"{id}\" to them")));
     }
     if !setting.is_for(workload) {
-        let own = workload.name.get_ref();
-        let message = format!("the setting `{name}` is not for `{own}`, by its `workloads`");
-        return Some((message, format!("add \"{own}\" to them")));
+        let pairs = workload.name.get_ref();
+        let message = format!("the setting `{name}` is not for `{pairs}`, by its `workloads`");
+        return Some((message, format!("add \"{pairs}\" to them")));
     }
     let protocol = protocol_of(written);
     if !spoken::has_meaning(name, protocol) {
@@ -141,7 +141,7 @@ pub(crate) fn why_not_set(
         return Some((message, help.to_owned()));
     }
     let mut all = std::iter::once(subject).chain(of_services());
-    let other = all.find(|own| !program::offers(setting, own, value))?;
+    let other = all.find(|pairs| !program::offers(setting, pairs, value))?;
     let message = match name == PROTOCOL {
         true => format!("`{}` does not speak `{value}`", other.id),
         false => format!(
@@ -171,10 +171,10 @@ pub fn missing(services: &Parts<'_, Subject>, cells: &[Cell], facts: &Facts) -> 
 
 /// The reason why the service `id` is unavailable, with the cells that are left out with it.
 pub fn with_cells(reason: &str, id: &str, cells: &[Cell]) -> String {
-    let gone = cells.iter().filter(|cell| uses(&cell.around, id));
-    let gone: Vec<&str> = gone.map(|cell| cell.id.as_str()).collect();
-    let named = crate::diagnosis::quoted(&gone[..gone.len().min(NAMED_MAX)]);
-    match gone.len().saturating_sub(NAMED_MAX) {
+    let skipped = cells.iter().filter(|cell| uses(&cell.around, id));
+    let skipped: Vec<&str> = skipped.map(|cell| cell.id.as_str()).collect();
+    let named = crate::diagnosis::quoted(&skipped[..skipped.len().min(NAMED_MAX)]);
+    match skipped.len().saturating_sub(NAMED_MAX) {
         0 => format!("{reason}; left out with it: {named}"),
         more => format!("{reason}; left out with it: {named} and {more} more"),
     }
@@ -182,7 +182,9 @@ pub fn with_cells(reason: &str, id: &str, cells: &[Cell]) -> String {
 
 /// Whether a service of the cell is among what is not run.
 pub fn lacks(cell: &Cell, not_run: &[NotRun]) -> bool {
-    not_run.iter().any(|gone| uses(&cell.around, &gone.what))
+    not_run
+        .iter()
+        .any(|skipped| uses(&cell.around, &skipped.what))
 }
 
 /// Cells with fewer connections than processes, except those that are not run anyway.

@@ -17,7 +17,7 @@ fn label(name: &str, value: &str) -> String {
 /// The values that `cells` have and this machine has not.
 pub fn missing(inputs: &Inputs<'_>, cells: &[Cell]) -> Vec<NotRun> {
     let experiment = inputs.experiment;
-    let mut gone: Vec<NotRun> = Vec::new();
+    let mut skipped: Vec<NotRun> = Vec::new();
     let environments = experiment.settings.iter();
     let mut environments =
         environments.flat_map(|of| iter::once(&of.env).chain(of.env_of.values()));
@@ -29,7 +29,7 @@ pub fn missing(inputs: &Inputs<'_>, cells: &[Cell]) -> Vec<NotRun> {
                 continue;
             };
             let what = label(name, value);
-            if gone.iter().any(|other| other.what == what) {
+            if skipped.iter().any(|other| other.what == what) {
                 continue;
             }
             let has_value = |cell: &&Cell| cell.settings.get(name) == Some(value);
@@ -37,19 +37,19 @@ pub fn missing(inputs: &Inputs<'_>, cells: &[Cell]) -> Vec<NotRun> {
             let is_here =
                 !has_own_folders && with_value.all(|cell| has_usual_folders(inputs, cell));
             if let Some((reason, remedy)) = lacks(setting, value, is_here, inputs.facts) {
-                gone.push(NotRun::new(&what, reason, remedy));
+                skipped.push(NotRun::new(&what, reason, remedy));
             }
         }
     }
-    gone
+    skipped
 }
 
 /// Whether a value of the cell is among what is not run.
 pub fn is_among(cell: &Cell, not_run: &[NotRun]) -> bool {
-    let mut own = cell.settings.iter();
-    own.any(|(name, value)| {
+    let mut settings = cell.settings.iter();
+    settings.any(|(name, value)| {
         let what = label(name, value);
-        not_run.iter().any(|gone| gone.what == what)
+        not_run.iter().any(|skipped| skipped.what == what)
     })
 }
 

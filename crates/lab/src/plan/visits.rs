@@ -26,14 +26,14 @@ const BESIDE: Nanos = Nanos::from_millis(10);
 const LENGTH: Nanos = Nanos::from_millis(200);
 
 /// The length of visits by the command line, or else by the experiment; zero is `off`.
-pub(super) fn said(options: &Options, run: &Run) -> Option<Nanos> {
+pub(super) fn requested_length(options: &Options, run: &Run) -> Option<Nanos> {
     options.visits.or(run.visits)
 }
 
 /// The visits of a plan: as requested, or the default in a run that aims at narrow intervals, and in a quick one, whose few blocks
 /// could rank nobody otherwise.
 pub(super) fn chosen(options: &Options, run: &Run) -> Option<PlannedVisits> {
-    said(options, run)
+    requested_length(options, run)
         .or((options.aims || options.quick).then_some(LENGTH))
         .filter(|length| *length > Nanos::ZERO)
         .map(planned)
@@ -63,10 +63,10 @@ pub(super) fn settle(plan: &mut Plan) {
     let Some(visits) = plan.visits.take() else {
         return;
     };
-    let own = plan.cells.iter().map(|cell| why_fresh(plan, cell));
-    let own: Vec<Option<&str>> = own.collect();
+    let reasons = plan.cells.iter().map(|cell| why_fresh(plan, cell));
+    let reasons: Vec<Option<&str>> = reasons.collect();
     let of_mates = |cell: &Cell| {
-        let all = plan.cells.iter().zip(&own);
+        let all = plan.cells.iter().zip(&reasons);
         let mut mates = all.filter(|(other, _)| is_beside(cell, other));
         mates.find(|(_, reason)| reason.is_some())
     };
@@ -74,7 +74,7 @@ pub(super) fn settle(plan: &mut Plan) {
         let mates = plan.cells.iter().filter(|other| is_beside(cell, other));
         mates.count() < 2
     };
-    let why = |(cell, own): (&Cell, &Option<&str>)| {
+    let why = |(cell, reason): (&Cell, &Option<&str>)| {
         let of_mates = || {
             let (other, _) = of_mates(cell)?;
             Some(format!(
@@ -83,13 +83,13 @@ pub(super) fn settle(plan: &mut Plan) {
             ))
         };
         let alone = || is_alone(cell).then(|| ALONE.to_owned());
-        let reason = own.map(str::to_owned).or_else(of_mates).or_else(alone)?;
+        let reason = reason.map(str::to_owned).or_else(of_mates).or_else(alone)?;
         Some(NotVisited {
             cell: cell.id.clone(),
             reason,
         })
     };
-    let fresh = plan.cells.iter().zip(&own).filter_map(why).collect();
+    let fresh = plan.cells.iter().zip(&reasons).filter_map(why).collect();
     plan.visits = Some(PlannedVisits { fresh, ..visits });
 }
 
@@ -137,7 +137,7 @@ pub fn pause_max(visits: &PlannedVisits, duration: Nanos, subjects: usize) -> Na
 }
 
 /// Overhead of a visited trial beside its warm-up and window.
-pub(super) fn beside(visits: &PlannedVisits, duration: Nanos) -> Nanos {
+pub(super) fn time_of_turns(visits: &PlannedVisits, duration: Nanos) -> Nanos {
     (Nanos(visits.lead_in_ns) + BESIDE) * count(visits, duration)
 }
 
@@ -161,8 +161,8 @@ pub fn lines(plan: &Plan) -> Vec<String> {
     reasons.sort();
     reasons.dedup();
     lines.extend(reasons.into_iter().map(|reason| {
-        let own = visits.fresh.iter().filter(|fresh| fresh.reason == *reason);
-        let ids: Vec<&str> = own.map(|fresh| fresh.cell.as_str()).collect();
+        let alike = visits.fresh.iter().filter(|fresh| fresh.reason == *reason);
+        let ids: Vec<&str> = alike.map(|fresh| fresh.cell.as_str()).collect();
         let listed = ids.len().min(LISTED_MAX);
         let more = match ids.len() - listed {
             0 => String::new(),

@@ -6,11 +6,11 @@
 
 use prony_record::{ClientFigures, DOWNLOADS, LatencyNs, ProgramLine};
 
-use super::{NO_MEASUREMENT, checked_lines, checked_shape, of_json};
+use super::{NO_MEASUREMENT, checked_lines, checked_shape, from_json};
 
 /// What a client was asked to do.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct AskedClient<'a> {
+pub struct ClientAssignment<'a> {
     /// `requests` or `downloads`.
     pub work: &'a str,
     /// Connections in all.
@@ -30,8 +30,8 @@ pub struct AskedClient<'a> {
 const CLOCK_SLACK_NS: u64 = 10_000_000;
 
 /// The line in what a client printed: just one. The error says what is wrong with it.
-pub fn read_client(text: &str, asked: &AskedClient<'_>) -> Result<ProgramLine, String> {
-    let mut lines = checked_lines(text, of_json, |line| checked(line, asked))?.into_iter();
+pub fn read_client(text: &str, assignment: &ClientAssignment<'_>) -> Result<ProgramLine, String> {
+    let mut lines = checked_lines(text, from_json, |line| checked(line, assignment))?.into_iter();
     match (lines.next(), lines.next()) {
         (Some(line), None) => Ok(line),
         (Some(_), Some(_)) => Err("it printed two measurements, and a client has one".to_owned()),
@@ -39,27 +39,27 @@ pub fn read_client(text: &str, asked: &AskedClient<'_>) -> Result<ProgramLine, S
     }
 }
 
-fn checked(line: ProgramLine, asked: &AskedClient<'_>) -> Result<ProgramLine, String> {
+fn checked(line: ProgramLine, assignment: &ClientAssignment<'_>) -> Result<ProgramLine, String> {
     let line = checked_shape(line)?;
-    if line.measure != asked.work {
-        let (measure, work) = (&line.measure, asked.work);
+    if line.measure != assignment.work {
+        let (measure, work) = (&line.measure, assignment.work);
         return Err(format!("it measures {measure}, and was asked for {work}"));
     }
-    if asked.told_threads && line.threads != asked.threads {
-        let (said, threads) = (line.threads, asked.threads);
+    if assignment.told_threads && line.threads != assignment.threads {
+        let (printed, threads) = (line.threads, assignment.threads);
         return Err(format!(
-            "it speaks of {said} threads, and {threads} were asked for"
+            "it speaks of {printed} threads, and {threads} were asked for"
         ));
     }
     let figures = line.client.as_ref();
     let figures = figures.ok_or("it lacks `client`, what it counted on its connections")?;
-    if figures.connections != asked.connections {
-        let (said, wanted) = (figures.connections, asked.connections);
+    if figures.connections != assignment.connections {
+        let (printed, wanted) = (figures.connections, assignment.connections);
         return Err(format!(
-            "it speaks of {said} connections in all, and {wanted} were asked for"
+            "it speaks of {printed} connections in all, and {wanted} were asked for"
         ));
     }
-    check_sums(&line, figures, asked)?;
+    check_sums(&line, figures, assignment)?;
     Ok(line)
 }
 
@@ -67,11 +67,11 @@ fn checked(line: ProgramLine, asked: &AskedClient<'_>) -> Result<ProgramLine, St
 fn check_sums(
     line: &ProgramLine,
     figures: &ClientFigures,
-    asked: &AskedClient<'_>,
+    assignment: &ClientAssignment<'_>,
 ) -> Result<(), String> {
     let (count, elapsed_ns) = (line.count, line.elapsed_ns);
-    if elapsed_ns > asked.wall_ns.saturating_add(CLOCK_SLACK_NS) {
-        let ran = asked.wall_ns;
+    if elapsed_ns > assignment.wall_ns.saturating_add(CLOCK_SLACK_NS) {
+        let ran = assignment.wall_ns;
         return Err(format!("it worked for {elapsed_ns} ns, and ran for {ran}"));
     }
     if count == 0 {
@@ -96,12 +96,12 @@ fn check_sums(
             figures.connections
         ));
     }
-    if asked.work == DOWNLOADS && figures.failed == 0 && asked.body_bytes > 0 {
-        let whole = count.saturating_mul(asked.body_bytes);
-        if line.bytes != whole {
+    if assignment.work == DOWNLOADS && figures.failed == 0 && assignment.body_bytes > 0 {
+        let expected = count.saturating_mul(assignment.body_bytes);
+        if line.bytes != expected {
             let bytes = line.bytes;
             return Err(format!(
-                "it read {bytes} bytes, and {count} downloads have {whole}"
+                "it read {bytes} bytes, and {count} downloads have {expected}"
             ));
         }
     }
@@ -153,7 +153,7 @@ mod tests {
 
     use super::*;
 
-    const ASKED: AskedClient<'_> = AskedClient {
+    const ASKED: ClientAssignment<'_> = ClientAssignment {
         work: REQUESTS,
         connections: 10,
         threads: 2,
@@ -204,11 +204,11 @@ mod tests {
             r#","histogram":{"schema":1,"unit":"ns","digits":3,"counts":[[5,101]]}"#,
         ));
         texts.push("{\"measure\":7".to_owned());
-        let said: Vec<String> = texts
+        let printed: Vec<String> = texts
             .iter()
             .map(|text| read_client(text, &ASKED).expect_err(text))
             .collect();
-        insta::assert_snapshot!(said.join("\n"), @r#"
+        insta::assert_snapshot!(printed.join("\n"), @r#"
         it printed no measurement: a line of JSON with `measure`
         it printed two measurements, and a client has one
         line 1 of its output, `{"measure":"downloads","threads":2,"elap…`: it measures downloads, and was asked for requests
@@ -228,14 +228,14 @@ mod tests {
 
     #[test]
     fn a_download_has_all_of_its_bytes() {
-        let asked = AskedClient {
+        let assignment = ClientAssignment {
             work: DOWNLOADS,
             ..ASKED
         };
         let of = |bytes: u64, client: &str| {
             let text =
                 line(&format!(",\"bytes\":{bytes}"), client).replace("requests", "downloads");
-            read_client(&text, &asked)
+            read_client(&text, &assignment)
         };
         assert!(of(700, "").is_ok());
         assert!(

@@ -95,11 +95,11 @@ fn plain(name: &str) -> String {
         c if c.is_control() => '?',
         c => c,
     };
-    let mut kept: String = body.chars().take(NAME_CHARS_MAX).map(sound).collect();
+    let mut name_part: String = body.chars().take(NAME_CHARS_MAX).map(sound).collect();
     if body.chars().nth(NAME_CHARS_MAX).is_some() {
-        kept.push('…');
+        name_part.push('…');
     }
-    kept + mark
+    name_part + mark
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ pub struct Mapping {
     pub start: u64,
     /// First address after it.
     pub end: u64,
-    /// Where in its file it starts.
+    /// The offset in its file at which it starts.
     pub offset: u64,
     /// What it is of.
     pub origin: Origin,

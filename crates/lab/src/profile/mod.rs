@@ -60,12 +60,12 @@ impl Means {
     /// Tries what this process may do; strace is looked for on `path` (the variable's value).
     pub fn find(path: &OsStr) -> Means {
         let strace = found_in("strace", std::env::split_paths(path));
-        Means::of(&perf::try_sampling, &perf::try_counting, strace)
+        Means::new(&perf::try_sampling, &perf::try_counting, strace)
     }
 
     /// What follows from trying: `sample` takes whether samples are to be of the kernel, too; `count` gives the number of the
     /// tracepoint of system calls.
-    pub fn of(
+    pub fn new(
         sample: &dyn Fn(Reach) -> io::Result<()>,
         count: &dyn Fn() -> io::Result<u64>,
         strace: Option<PathBuf>,
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn what_root_may_takes_one_trial_and_refuses_nothing() {
-        let means = Means::of(&|_| Ok(()), &|| Ok(7), Some("/usr/bin/strace".into()));
+        let means = Means::new(&|_| Ok(()), &|| Ok(7), Some("/usr/bin/strace".into()));
         let passes = means.passes();
         assert_eq!(passes.len(), 1);
         assert_eq!(passes[0].samples, Some(Reach::Kernel));
@@ -171,7 +171,7 @@ mod tests {
             Reach::Kernel => Err(denied()),
             Reach::User => Ok(()),
         };
-        let means = Means::of(&sample, &|| Err(denied()), Some("/usr/bin/strace".into()));
+        let means = Means::new(&sample, &|| Err(denied()), Some("/usr/bin/strace".into()));
         let passes = means.passes();
         assert_eq!(passes.len(), 2);
         assert_eq!(passes[0].samples, Some(Reach::User));
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn where_nothing_is_permitted_each_refusal_is_said_with_what_would_change_it() {
-        let means = Means::of(&|_| Err(denied()), &|| Err(denied()), None);
+        let means = Means::new(&|_| Err(denied()), &|| Err(denied()), None);
         let passes = means.passes();
         assert_eq!(passes.len(), 1);
         assert_eq!((passes[0].samples, passes[0].tracepoint), (None, None));

@@ -13,13 +13,13 @@ use serde::{Deserialize, Serialize};
 /// Samples a second: a prime, so that what a program does every millisecond is not always seen at the same point of it.
 pub const RATE_PER_S: u32 = 997;
 
-/// Which time samples are of.
+/// The time that samples are of.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reach {
-    /// In user mode alone.
+    /// Time in user mode alone.
     User,
-    /// In user mode and in the kernel.
+    /// Time in user mode and in the kernel.
     Kernel,
 }
 
@@ -86,7 +86,7 @@ pub enum Found {
         /// Addresses, and marks of whose they are.
         chain: Vec<u64>,
     },
-    /// So many samples were lost: the buffer was full.
+    /// The number of samples that were lost: the buffer was full.
     Lost(u64),
 }
 
@@ -110,12 +110,12 @@ impl Ring {
         Ok(Ring(builder.build()?.sampled(bytes)?))
     }
 
-    /// From now on samples are taken.
+    /// Begins to take samples.
     pub fn enable(&mut self) -> io::Result<()> {
         self.0.enable()
     }
 
-    /// From now on none are.
+    /// Takes no more samples.
     pub fn disable(&mut self) -> io::Result<()> {
         self.0.disable()
     }
@@ -141,7 +141,7 @@ impl SystemCalls {
         Ok(SystemCalls(builder.observe_pid(tid.cast_signed()).build()?))
     }
 
-    /// From now on they are counted.
+    /// Begins to count.
     pub fn enable(&mut self) -> io::Result<()> {
         self.0.enable()
     }

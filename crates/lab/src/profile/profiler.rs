@@ -24,7 +24,7 @@ pub const TOO_BRIEF: &str = "it had ended before it could be looked into";
 pub struct Pass {
     /// Samples a second.
     pub rate_per_s: u32,
-    /// Which samples; `None`: none.
+    /// The kind of samples; `None`: none.
     pub samples: Option<Reach>,
     /// Number of the tracepoint at which system calls are counted.
     pub tracepoint: Option<u64>,
@@ -297,10 +297,10 @@ mod tests {
             None
         );
         failed.note(io::Error::from_raw_os_error(Errno::MFILE.raw_os_error()));
-        let said = failed.sentence("no samples are taken").expect("a refusal");
+        let message = failed.sentence("no samples are taken").expect("a refusal");
         assert!(
-            said.starts_with("of 1 thread no samples are taken: "),
-            "{said}"
+            message.starts_with("of 1 thread no samples are taken: "),
+            "{message}"
         );
     }
 
@@ -323,15 +323,15 @@ mod tests {
     #[test]
     fn where_all_have_ended_that_alone_is_said() {
         // The kernel gives no process this number.
-        let gone = [(i32::MAX.cast_unsigned(), i32::MAX.cast_unsigned())];
+        let ended = [(i32::MAX.cast_unsigned(), i32::MAX.cast_unsigned())];
         let means = Means::find(&std::env::var_os("PATH").unwrap_or_default());
         for pass in means.passes() {
             let looks = pass.samples.is_some() || pass.tracepoint.is_some();
             let refused = pass.refused.clone();
             let mut profiler = Profiler::new(pass);
-            profiler.open(&gone, &[0]);
-            let said = looks.then(|| TOO_BRIEF.to_owned());
-            let wanted: Vec<String> = refused.into_iter().chain(said).collect();
+            profiler.open(&ended, &[0]);
+            let message = looks.then(|| TOO_BRIEF.to_owned());
+            let wanted: Vec<String> = refused.into_iter().chain(message).collect();
             assert_eq!(profiler.refused, wanted);
         }
     }

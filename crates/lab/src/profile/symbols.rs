@@ -154,7 +154,7 @@ impl Symbols {
         let path = format!("/proc/{pid}/root{name}");
         if has_any
             && holds()
-            && let Some(bytes) = File::open(path).ok().and_then(|file| whole(&file))
+            && let Some(bytes) = File::open(path).ok().and_then(|file| read_all(&file))
         {
             let functions = maps::made(&String::from_utf8_lossy(&bytes));
             self.made.insert(pid, Table::new(functions));
@@ -170,7 +170,7 @@ impl Symbols {
         if let Some(program) = self.programs.get(path) {
             return program.clone();
         }
-        let bytes = self.files.get(path).and_then(whole).unwrap_or_default();
+        let bytes = self.files.get(path).and_then(read_all).unwrap_or_default();
         let program = Rc::new(Program::read(&bytes));
         self.programs.insert(path.to_owned(), program.clone());
         program
@@ -186,7 +186,7 @@ impl Symbols {
     }
 }
 
-fn whole(file: &File) -> Option<Vec<u8>> {
+fn read_all(file: &File) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut limited: Take<&File> = file.take(FILE_BYTES_MAX);
     limited.read_to_end(&mut bytes).ok()?;
@@ -253,11 +253,11 @@ impl Names for Symbols {
 
     fn user(&mut self, pid: u32, address: u64) -> Option<String> {
         let mappings = self.mappings.get(&pid)?;
-        let own = mappings
+        let mapping = mappings
             .iter()
             .find(|mapping| (mapping.start..mapping.end).contains(&address))?
             .clone();
-        match own.origin {
+        match mapping.origin {
             Origin::Kernel(name) => Some(name),
             Origin::Made => {
                 let name = self.made.get(&pid).and_then(|table| table.find(address));
@@ -266,7 +266,7 @@ impl Names for Symbols {
             Origin::File(path) => {
                 let program = self.program(&path);
                 let file = || format!("[{}]", path.rsplit('/').next().unwrap_or(&path));
-                match program.find(address - own.start + own.offset) {
+                match program.find(address - mapping.start + mapping.offset) {
                     Some(name) => Some(self.readable(name)),
                     None => Some(file()),
                 }
@@ -286,8 +286,8 @@ mod tests {
     use super::*;
 
     fn table(functions: &[(u64, u64, &str)]) -> Table {
-        let own = functions.iter().map(|&(a, s, n)| (a, s, n.to_owned()));
-        Table::new(own.collect())
+        let all = functions.iter().map(|&(a, s, n)| (a, s, n.to_owned()));
+        Table::new(all.collect())
     }
 
     #[test]
@@ -336,18 +336,18 @@ mod tests {
 
     #[test]
     fn the_functions_of_this_test_have_names() {
-        let own = std::process::id();
+        let pid = std::process::id();
         let mut symbols = Symbols::default();
-        symbols.remember(own);
+        symbols.remember(pid);
         let address = the_functions_of_this_test_have_names as fn() as usize as u64;
-        let name = symbols.user(own, address).expect("code of this process");
+        let name = symbols.user(pid, address).expect("code of this process");
         assert!(
             name.ends_with("the_functions_of_this_test_have_names"),
             "{name}"
         );
         // On its stack there is no code.
         let on_stack = std::ptr::from_ref(&address) as usize as u64;
-        assert_eq!(symbols.user(own, on_stack), None);
+        assert_eq!(symbols.user(pid, on_stack), None);
     }
 
     #[test]

@@ -11,16 +11,16 @@ pub fn schema(file: KeyFile) -> Value {
     let mut schema = json!({ "$schema": "http://json-schema.org/draft-07/schema#" });
     if let Some((table, path, _)) = file.table("") {
         schema["title"] = file.titles().0.replace('`', "").into();
-        of_table(file, table, path, &mut schema);
+        table_schema(file, table, path, &mut schema);
     }
     schema
 }
 
 /// Adds what is right of a table at `path`.
-fn of_table(file: KeyFile, table: &KeyTable, path: &str, schema: &mut Value) {
-    let mut keys: Map<String, Value> = table.key.iter().map(of_key).collect();
+fn table_schema(file: KeyFile, table: &KeyTable, path: &str, schema: &mut Value) {
+    let mut keys: Map<String, Value> = table.key.iter().map(key_schema).collect();
     let mut others = match table.others {
-        true => of_form(&ValueForm::Word),
+        true => form_schema(&ValueForm::Word),
         false => false.into(),
     };
     for name in file.tables_in(path) {
@@ -28,21 +28,21 @@ fn of_table(file: KeyFile, table: &KeyTable, path: &str, schema: &mut Value) {
         let Some((table, path, _)) = file.table(inner.trim_start_matches('.')) else {
             continue;
         };
-        let mut own = json!({});
-        of_table(file, table, path, &mut own);
+        let mut schema = json!({});
+        table_schema(file, table, path, &mut schema);
         if table.several {
-            own = json!({ "type": "array", "maxItems": ITEMS_MAX, "items": own });
+            schema = json!({ "type": "array", "maxItems": ITEMS_MAX, "items": schema });
         }
         // A table of any names, or a value that may be a table, too.
-        let own = match (name, keys.remove(name)) {
+        let schema = match (name, keys.remove(name)) {
             ("NAME", _) => {
-                others = own;
+                others = schema;
                 continue;
             }
-            (_, Some(value)) => json!({ "anyOf": [value, own] }),
-            (_, None) => own,
+            (_, Some(value)) => json!({ "anyOf": [value, schema] }),
+            (_, None) => schema,
         };
-        keys.insert(name.to_owned(), own);
+        keys.insert(name.to_owned(), schema);
     }
     for (older, name) in &table.older {
         let value = keys.get(name).cloned();
@@ -54,14 +54,14 @@ fn of_table(file: KeyFile, table: &KeyTable, path: &str, schema: &mut Value) {
     schema["additionalProperties"] = others;
 }
 
-fn of_key(key: &KeyEntry) -> (String, Value) {
-    let mut schema = of_form(&key.value);
+fn key_schema(key: &KeyEntry) -> (String, Value) {
+    let mut schema = form_schema(&key.value);
     let about = format!("{}\n\nValue: {}. {}.", key.text, key.form(), key.without());
     schema["description"] = plain(&about).into();
     (key.name.clone(), schema)
 }
 
-fn of_form(form: &ValueForm) -> Value {
+fn form_schema(form: &ValueForm) -> Value {
     let any_of = |forms: Vec<Value>| json!({ "anyOf": forms });
     let list = |form| json!({ "type": "array", "maxItems": ITEMS_MAX, "items": form });
     match form {
@@ -70,8 +70,8 @@ fn of_form(form: &ValueForm) -> Value {
         ValueForm::Path => json!({ "type": "string", "pattern": "^/" }),
         ValueForm::Word => json!({ "type": ["string", "integer", "boolean"] }),
         ValueForm::Command => any_of(vec![
-            of_form(&ValueForm::Text),
-            list(of_form(&ValueForm::Text)),
+            form_schema(&ValueForm::Text),
+            list(form_schema(&ValueForm::Text)),
         ]),
         ValueForm::Rate => json!({ "type": ["number", "string"], "exclusiveMinimum": 0 }),
         ValueForm::Number => json!({ "type": "number", "minimum": 0 }),
@@ -85,11 +85,11 @@ fn of_form(form: &ValueForm) -> Value {
             json!({ "type": "string", "pattern": "^[0-9.]+(ns|us|µs|ms|s|m|h)$" })
         }
         ValueForm::Words(words) => json!({ "enum": words }),
-        ValueForm::List(form) => list(of_form(form)),
-        ValueForm::OneOrMore(form) => any_of(vec![of_form(form), list(of_form(form))]),
+        ValueForm::List(form) => list(form_schema(form)),
+        ValueForm::OneOrMore(form) => any_of(vec![form_schema(form), list(form_schema(form))]),
         ValueForm::Map(form) => {
-            json!({ "type": "object", "additionalProperties": of_form(form) })
+            json!({ "type": "object", "additionalProperties": form_schema(form) })
         }
-        ValueForm::AnyOf(forms) => any_of(forms.iter().map(of_form).collect()),
+        ValueForm::AnyOf(forms) => any_of(forms.iter().map(form_schema).collect()),
     }
 }

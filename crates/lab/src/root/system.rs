@@ -127,10 +127,10 @@ fn devices(dev: &Path) -> io::Result<()> {
     let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
     rustix::mount::mount("tmpfs", dev, "tmpfs", flags, c"mode=755,size=64k")?;
     for name in DEVICES {
-        let own = Path::new(DEV).join(name);
-        if own.exists() {
+        let device = Path::new(DEV).join(name);
+        if device.exists() {
             File::create(dev.join(name))?;
-            bind(&own, &dev.join(name))?;
+            bind(&device, &dev.join(name))?;
         }
     }
     for name in ["pts", "shm"] {

@@ -27,8 +27,8 @@ pub(super) fn tasks<'a>(plan: &'a Plan, trials: &[Trial]) -> Vec<Task<'a>> {
             && trial.block < plan.blocks
     };
     let blocks = |cell: &Cell| {
-        let own = trials.iter().filter(is_counted);
-        prony_record::disturbed(own.filter(|trial| trial.cell == cell.id)).into_keys()
+        let counted = trials.iter().filter(is_counted);
+        prony_record::disturbed(counted.filter(|trial| trial.cell == cell.id)).into_keys()
     };
     let tables: BTreeMap<(&str, u32), &Cell> = plan
         .cells

@@ -104,7 +104,7 @@ pub fn run(
     };
     // The processes of a trial are pinned where they start; what the lab runs beside them is to disturb neither side.
     let lab = &plan.cores.lab;
-    let all = launch::on_cores(lab, || runner.all(&tasks));
+    let all = launch::on_cores(lab, || runner.run_tasks(&tasks));
     all.map_err(|source| RunError::Cores {
         cores: list(lab),
         source,
@@ -138,11 +138,11 @@ fn deadline_of(order: &TrialOrder) -> Nanos {
     // A server that must keep its counter is restarted, and its counter read, once more.
     let again = u64::from(counter.is_some_and(|counter| counter.ended_by.is_some()));
     let starts = u64::from(order.cell.around.instances.max(1)) + again;
-    let asked = 3 + 2 * u64::from(counter.is_some());
+    let requests = 3 + 2 * u64::from(counter.is_some());
     let named = [
         others,
         start_and_stop(&order.subject).saturating_mul(starts),
-        workload.timeout_ns.saturating_mul(asked),
+        workload.timeout_ns.saturating_mul(requests),
         order.warmup_ns.saturating_mul(2),
         order.duration_ns,
         plan::longest_search(workload).0,
@@ -179,7 +179,7 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    fn all(&mut self, tasks: &[Task<'_>]) -> Result<(), RunError> {
+    fn run_tasks(&mut self, tasks: &[Task<'_>]) -> Result<(), RunError> {
         self.total = u32::try_from(tasks.len()).unwrap_or(u32::MAX);
         for trial in self.journal.trials() {
             if store::is_finished(trial) && failed_early(self.plan, trial) {
@@ -187,26 +187,26 @@ impl Runner<'_> {
             }
         }
         let open = self.open_tasks(tasks);
-        self.outcome.kept = self.total - u32::try_from(open.len()).unwrap_or(self.total);
-        self.done = self.outcome.kept;
-        let left = self.left(&open);
+        self.outcome.reused = self.total - u32::try_from(open.len()).unwrap_or(self.total);
+        self.done = self.outcome.reused;
+        let left = self.time_left(&open);
         (self.progress)(Event::Begun {
-            kept: self.done,
+            reused: self.done,
             total: self.total,
             left,
         });
-        self.units(open)?;
+        self.run_units(open)?;
         if self.options.again && !self.options.check_only && !self.outcome.interrupted {
             let tasks = disturbed::tasks(self.plan, self.journal.trials());
             let open = self.open_tasks(&tasks);
             self.total += u32::try_from(open.len()).unwrap_or(0);
-            self.units(open)?;
+            self.run_units(open)?;
         }
         Ok(())
     }
 
     /// Runs and records these trials.
-    fn units(&mut self, open: Vec<Task<'_>>) -> Result<(), RunError> {
+    fn run_units(&mut self, open: Vec<Task<'_>>) -> Result<(), RunError> {
         let units = visits::units(self.plan, open);
         for (index, unit) in units.iter().enumerate() {
             if self.options.interrupt.is_raised() {
@@ -215,20 +215,20 @@ impl Runner<'_> {
             }
             let later: Vec<Task<'_>> = units[index + 1..].iter().flatten().cloned().collect();
             match unit.as_slice() {
-                [task] if !self.is_visited(task) => self.by_itself(task, &later)?,
-                tasks => self.in_turns(tasks, &later)?,
+                [task] if !self.is_visited(task) => self.run_alone(task, &later)?,
+                tasks => self.run_in_turns(tasks, &later)?,
             }
         }
         Ok(())
     }
 
     /// Runs and records one trial; `later` are those after it.
-    fn by_itself(&mut self, task: &Task<'_>, later: &[Task<'_>]) -> Result<(), RunError> {
+    fn run_alone(&mut self, task: &Task<'_>, later: &[Task<'_>]) -> Result<(), RunError> {
         if self.leave_out(task) {
             return Ok(());
         }
         let start = clock::monotonic();
-        let (mut trial, histogram) = self.one(task)?;
+        let (mut trial, histogram) = self.run_trial(task)?;
         if let Some(why) = self.unfit.get(&task.cell.id)
             && plan::visits::is_visited(self.plan, task.cell)
         {
@@ -269,7 +269,7 @@ impl Runner<'_> {
         self.work.remove(&task.stem());
         self.pace.note(&task.cell.id, length);
         self.done += 1;
-        let left = self.left(later);
+        let left = self.time_left(later);
         self.count_last(left);
         Ok(())
     }
@@ -297,7 +297,7 @@ impl Runner<'_> {
             .is_some_and(|&failures| failures >= EARLY_FAILURES_MAX)
     }
 
-    fn left(&self, tasks: &[Task<'_>]) -> Nanos {
+    fn time_left(&self, tasks: &[Task<'_>]) -> Nanos {
         let hopeful = tasks.iter().filter(|task| !self.is_hopeless(task.cell));
         self.pace.left(hopeful.map(|task| task.cell.id.as_str()))
     }
@@ -324,12 +324,12 @@ impl Runner<'_> {
     }
 
     /// Runs one trial under a supervisor of its own.
-    fn one(&mut self, task: &Task<'_>) -> Result<(Trial, Option<Histogram>), RunError> {
+    fn run_trial(&mut self, task: &Task<'_>) -> Result<(Trial, Option<Histogram>), RunError> {
         let order = self.order(task)?;
         let stop = end_of(&order);
         let mut record = order.unfinished();
         let values = sysctl::wanted(&order.cell, &order.settings);
-        let note = Note::of(&self.dir, &values)?;
+        let note = Note::write(&self.dir, &values)?;
         let mut watch = self.start(task, order)?;
         let result = watch.result(stop, self.progress);
         if result.is_err() {
@@ -369,10 +369,10 @@ impl Runner<'_> {
         let named = |name: &String| task.cell.settings.contains_key(name);
         let workload = workload_of(self.plan, task.cell)?;
         let (backings, front) = services_of(self.plan, task.cell)?;
-        let mut asked = workload.clone();
+        let mut asks = workload.clone();
         let (mut warmup_ns, mut duration_ns) = (self.plan.warmup_ns, self.plan.duration_ns);
         if let Generator::Profile { pass } = &task.generator {
-            asked.find_max = None;
+            asks.find_max = None;
             duration_ns = self
                 .plan
                 .profile
@@ -382,11 +382,11 @@ impl Runner<'_> {
             warmup_ns *= u64::from(pass.strace.is_none());
         }
         // Only Prony's own generator reports acknowledged requests.
-        asked.counter = asked.counter.filter(|_| task.generator == Generator::Prony);
+        asks.counter = asks.counter.filter(|_| task.generator == Generator::Prony);
         Ok(TrialOrder {
             cell: task.cell.clone(),
             subject: subject_of(self.plan, task.cell)?.clone(),
-            workload: asked,
+            workload: asks,
             peer: peer_of(self.plan, task.cell, workload)?.cloned(),
             backings: backings.into_iter().cloned().collect(),
             front: front.cloned(),
@@ -409,7 +409,7 @@ impl Runner<'_> {
             generator: task.generator.clone(),
             driver: self.options.driver.clone(),
             prony: absolute(&self.options.prony),
-            work_dir: self.work.of(&task.stem()),
+            work_dir: self.work.folder(&task.stem()),
             run_dir: self.dir.clone(),
             file_stem: task.stem(),
         })
@@ -593,7 +593,7 @@ mod tests {
         let denied = || std::io::Error::from_raw_os_error(13);
         let mut plan = plan();
         plan.blocks = 2;
-        let may = Means::of(&|_| Ok(()), &|| Ok(7), None);
+        let may = Means::new(&|_| Ok(()), &|| Ok(7), None);
         // Only where the plan says so.
         assert_eq!(tasks(&plan, None, Some(&may)).unwrap().len(), 4);
         plan.profile = Some(crate::profile::planned());
@@ -605,7 +605,7 @@ mod tests {
             stems(&may),
             ["b02-p00-a_ping_c_1-profile", "b02-p01-b_ping_c_1-profile"]
         );
-        let by_strace = Means::of(&|_| Ok(()), &|| Err(denied()), Some("/bin/strace".into()));
+        let by_strace = Means::new(&|_| Ok(()), &|| Err(denied()), Some("/bin/strace".into()));
         assert_eq!(
             stems(&by_strace),
             [
@@ -687,12 +687,12 @@ mod tests {
         assert_eq!(deadline_of(&order(1)), alone);
         // A second instance, the database and the proxy.
         assert_eq!(deadline_of(&order(0)), alone + Nanos::from_secs(5 + 7 + 11));
-        let mut asked = order(1);
-        asked.workload.counter = Some(prony_record::PlannedCounter {
+        let mut asks = order(1);
+        asks.workload.counter = Some(prony_record::PlannedCounter {
             ended_by: Some(prony_record::Ended::Killed),
             ..Default::default()
         });
-        assert_eq!(deadline_of(&asked), alone + Nanos::from_secs(5));
+        assert_eq!(deadline_of(&asks), alone + Nanos::from_secs(5));
         assert_eq!(end_of(&order(0)), Nanos::from_secs(2));
     }
 

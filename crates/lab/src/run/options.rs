@@ -83,7 +83,7 @@ pub(super) fn wrk_version(text: &str) -> Option<String> {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct RunOutcome {
     /// Trials recorded by an earlier run, and kept.
-    pub kept: u32,
+    pub reused: u32,
     /// Trials measured by this run.
     pub measured: u32,
     /// Trials that failed in this run.
@@ -130,7 +130,7 @@ pub enum Event<'a> {
     /// It begins, or resumes after `kept` trials of `total`.
     Begun {
         /// Trials recorded before.
-        kept: u32,
+        reused: u32,
         /// Trials in all, the cross-checks included.
         total: u32,
         /// Estimate for all that is left.

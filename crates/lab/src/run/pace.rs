@@ -40,8 +40,8 @@ impl Pace {
     pub fn left<'a>(&self, cells: impl Iterator<Item = &'a str>) -> Nanos {
         let overhead = self.overhead();
         cells.fold(Nanos::ZERO, |sum, cell| {
-            let own = self.seen.get(cell).map(|(count, all)| Nanos(all.0 / count));
-            sum + own.unwrap_or_else(|| self.planned_of(cell) + overhead)
+            let measured = self.seen.get(cell).map(|(count, all)| Nanos(all.0 / count));
+            sum + measured.unwrap_or_else(|| self.planned_of(cell) + overhead)
         })
     }
 

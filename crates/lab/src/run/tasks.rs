@@ -164,8 +164,8 @@ pub(super) fn network_of<'a>(
     cell: &Cell,
     workload: &PlannedWorkload,
 ) -> Result<Option<&'a PlannedNetwork>, RunError> {
-    let own = workload.client.as_ref().map(|client| &client.network);
-    let name = Some(own.unwrap_or(&cell.around.network)).filter(|name| !name.is_empty());
+    let network = workload.client.as_ref().map(|client| &client.network);
+    let name = Some(network.unwrap_or(&cell.around.network)).filter(|name| !name.is_empty());
     let find = |name: &String| {
         named(
             &plan.networks,
@@ -204,8 +204,9 @@ impl WorkFolder {
         let digest = Sha256::digest(run_dir.as_os_str().as_encoded_bytes());
         let path = std::env::temp_dir().join(format!("prony-{}", hex(&digest[..6])));
         if let Ok(metadata) = std::fs::symlink_metadata(&path) {
-            let own = metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw();
-            if !own {
+            let is_mine =
+                metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw();
+            if !is_mine {
                 // Its name can be guessed: never follow what another user put there.
                 return Err(io::Error::other(format!(
                     "{} belongs to another user",
@@ -219,14 +220,14 @@ impl WorkFolder {
     }
 
     /// The folder of one trial, not made yet.
-    pub fn of(&self, stem: &str) -> PathBuf {
+    pub fn folder(&self, stem: &str) -> PathBuf {
         self.0.join(stem)
     }
 
     /// Removes the folder of one trial.
     pub fn remove(&self, stem: &str) {
         // What cannot be removed now is removed with the run's folder, or stays in /tmp.
-        let _ = std::fs::remove_dir_all(self.of(stem));
+        let _ = std::fs::remove_dir_all(self.folder(stem));
     }
 }
 

@@ -124,7 +124,7 @@ impl<'p> Runner<'p> {
     }
 
     /// The trials of one workload and block, visited in turns and recorded; `later` are those after them.
-    pub(super) fn in_turns<'a>(
+    pub(super) fn run_in_turns<'a>(
         &mut self,
         tasks: &[Task<'a>],
         later: &[Task<'a>],
@@ -152,7 +152,7 @@ impl<'p> Runner<'p> {
                 self.outcome.interrupted = true;
                 return Ok(());
             }
-            self.by_itself(task, later)?;
+            self.run_alone(task, later)?;
         }
         Ok(())
     }

@@ -39,7 +39,7 @@ const TEXT_BYTES_MAX: usize = 8192;
 /// have been stopped. [`ended`](Sampler::ended) reports children that have been reaped.
 #[derive(Debug, Default)]
 pub struct Sampler {
-    own: u32,
+    lab_pid: u32,
     /// Whether the process namespace is the caller's own, so that all in it are descendants.
     alone: bool,
     roles: BTreeMap<u32, Role>,
@@ -57,7 +57,7 @@ impl Sampler {
     /// first process of its process namespace.
     pub fn new(alone: bool) -> Sampler {
         Sampler {
-            own: std::process::id(),
+            lab_pid: std::process::id(),
             alone,
             ..Sampler::default()
         }
@@ -69,7 +69,7 @@ impl Sampler {
         self.look();
     }
 
-    /// From now on no process is followed that was not before.
+    /// Follows no further processes from now on.
     pub fn close(&mut self) {
         self.look();
         self.closed = true;
@@ -86,7 +86,7 @@ impl Sampler {
         let living = self.living();
         for (pid, watched) in &mut self.watched {
             if living.binary_search(pid).is_err() {
-                watched.gone = true;
+                watched.is_gone = true;
             }
         }
         for pid in living {
@@ -118,10 +118,10 @@ impl Sampler {
     fn living(&self) -> Vec<u32> {
         if self.alone {
             let mut all = numbered("/proc");
-            all.retain(|&pid| pid != self.own);
+            all.retain(|&pid| pid != self.lab_pid);
             return all;
         }
-        let mut found = launch::descendants_by_lists(self.own);
+        let mut found = launch::descendants_by_lists(self.lab_pid);
         found.sort_unstable();
         found
     }
@@ -177,21 +177,21 @@ impl Sampler {
     /// CPU time that the processes of a role used in all windows so far.
     pub fn cpu_in_windows_ns(&self, role: Role) -> u64 {
         let all = self.past.iter().chain(self.watched.values());
-        let own = all.filter(|watched| watched.role == role);
-        own.map(Followed::cpu_in_windows_ns).sum()
+        let lab_pid = all.filter(|watched| watched.role == role);
+        lab_pid.map(Followed::cpu_in_windows_ns).sum()
     }
 
     /// The living threads of a role: process and thread.
     pub fn threads_of(&self, role: Role) -> Vec<(u32, u32)> {
-        let own = self.watched.values().filter(|one| one.role == role);
-        own.flat_map(Followed::living_threads).collect()
+        let lab_pid = self.watched.values().filter(|one| one.role == role);
+        lab_pid.flat_map(Followed::living_threads).collect()
     }
 
     /// What each thread of a role did in the window, by its own clocks.
     pub fn profiled(&self, role: Role) -> Vec<ProfiledThread> {
         let all = self.past.iter().chain(self.watched.values());
-        let own = all.filter(|one| one.role == role);
-        own.flat_map(Followed::profiled).collect()
+        let lab_pid = all.filter(|one| one.role == role);
+        lab_pid.flat_map(Followed::profiled).collect()
     }
 
     /// Marks the end of the window, likewise. What came since the last
@@ -214,10 +214,13 @@ impl Sampler {
     }
 
     /// Records a child that was reaped, and whether the trial had stopped it.
-    pub fn ended(&mut self, ended: &Ended, asked: bool) {
+    pub fn ended(&mut self, ended: &Ended, requested: bool) {
         if let Some(watched) = self.watched.get_mut(&ended.pid) {
             let exit = match ended.exit {
-                Exit::Signal { signal, .. } => Exit::Signal { signal, asked },
+                Exit::Signal { signal, .. } => Exit::Signal {
+                    signal,
+                    asked: requested,
+                },
                 Exit::Code { code } => Exit::Code { code },
             };
             watched.ended(exit, ended.cpu().0, self.in_window);
@@ -392,7 +395,7 @@ struct Followed {
     threads: BTreeMap<u32, Thread>,
     exit: Option<Exit>,
     /// Not there any more at the last look.
-    gone: bool,
+    is_gone: bool,
     /// The window is over: what comes later is not part of it.
     frozen: bool,
     /// It was there before the window ended.
@@ -418,7 +421,7 @@ impl Followed {
         let living = self
             .threads
             .iter()
-            .filter(|(_, one)| one.alive && !self.gone);
+            .filter(|(_, one)| one.alive && !self.is_gone);
         living.map(|(&tid, _)| (self.pid, tid))
     }
 
@@ -509,7 +512,7 @@ impl Followed {
             self.in_window = true;
             self.cpu.last = cpu.0;
         } else {
-            self.gone = true;
+            self.is_gone = true;
         }
         self.cpu.start = self.cpu.last;
         self.children.start = self.children.last;
@@ -525,7 +528,7 @@ impl Followed {
     fn end_clock(&mut self) {
         match launch::cpu_clock(self.pid) {
             Some(cpu) => self.cpu.last = self.cpu.last.max(cpu.0),
-            None => self.gone = true,
+            None => self.is_gone = true,
         }
     }
 
@@ -562,7 +565,7 @@ impl Followed {
     /// It ended after using `whole_cpu_ns` in its life, with the children that it waited for.
     fn ended(&mut self, exit: Exit, whole_cpu_ns: u64, in_window: bool) {
         self.exit = Some(exit);
-        self.gone = true;
+        self.is_gone = true;
         if in_window && !self.frozen && self.children.last == 0 {
             self.cpu.last = self.cpu.last.max(whole_cpu_ns);
         }
@@ -581,12 +584,12 @@ impl Followed {
     /// waited for before the window, nor of a generator's warm-up.
     fn is_of_interest(&self) -> bool {
         let ended_as_subject = self.role == Role::Subject && self.exit.is_some();
-        self.in_window || !self.gone || ended_as_subject
+        self.in_window || !self.is_gone || ended_as_subject
     }
 
     /// Whether it is gone and `parent` was its parent, so that its time went into the parent's account.
     fn is_gone_child_of(&self, parent: &Followed) -> bool {
-        self.gone && self.in_window && self.parent == parent.pid
+        self.is_gone && self.in_window && self.parent == parent.pid
     }
 
     /// What it and its reaped children used in their lives, as last seen.

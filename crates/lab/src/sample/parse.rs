@@ -84,7 +84,7 @@ pub fn status(text: &str) -> Status {
 /// Times of one core since boot, from `/proc/stat`; in steps of [`TICK_NS`].
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct CoreTimes {
-    /// Not idle and not waiting for a device: user, nice, system and interrupts.
+    /// Time neither idle nor waiting for a device: user, nice, system and interrupts.
     pub busy_ns: u64,
     /// Given to others by the hypervisor.
     pub steal_ns: u64,

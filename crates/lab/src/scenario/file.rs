@@ -34,7 +34,7 @@ impl ScenarioContext<'_> {
 /// A scenario as its file has it, checked.
 #[derive(Debug)]
 pub struct ScenarioFile {
-    /// Where its requests go, where it says so: without a path.
+    /// The URL of its requests, without a path; `None`: it names none.
     pub url: Option<LoadUrl>,
     /// What users may do.
     pub flows: Vec<FileFlow>,
@@ -126,8 +126,8 @@ impl FileStep {
         typed: &[(String, String)],
     ) -> Result<PreparedRequest, RequestError> {
         let is_typed = |name: &str| typed.iter().any(|(of, _)| of.eq_ignore_ascii_case(name));
-        let own = self.headers.iter().filter(|(name, _)| !is_typed(name));
-        let headers: Vec<_> = own.chain(typed).cloned().collect();
+        let given = self.headers.iter().filter(|(name, _)| !is_typed(name));
+        let headers: Vec<_> = given.chain(typed).cloned().collect();
         let parts = RequestParts {
             method: &self.method,
             path: &self.path,

@@ -76,12 +76,12 @@ fn read_flow(
     context: &ScenarioContext<'_>,
 ) -> Option<PlacedFlow> {
     let name = table.get("name");
-    let own = Defaults::read(table, context).or(defaults);
+    let usual = Defaults::read(table, context).or(defaults);
     let steps = table.tables("step");
     if steps.is_empty() {
         table.missing("step", "[[scenario.step]]\nname = \"home\"\npath = \"/\"");
     }
-    let (weight, steps) = (table.value("weight"), read_steps(&steps, &own, context));
+    let (weight, steps) = (table.value("weight"), read_steps(&steps, &usual, context));
     Some(flow(name?, weight, steps, context, table.problems))
 }
 

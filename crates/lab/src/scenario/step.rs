@@ -51,14 +51,17 @@ impl Defaults {
 }
 
 /// `own`, and before them those of `others` whose names they have not.
-fn with_others(own: Vec<(String, String)>, others: &[(String, String)]) -> Vec<(String, String)> {
-    let is_own = |name: &str| own.iter().any(|(of, _)| of.eq_ignore_ascii_case(name));
+fn with_others(
+    headers: Vec<(String, String)>,
+    others: &[(String, String)],
+) -> Vec<(String, String)> {
+    let is_set = |name: &str| headers.iter().any(|(of, _)| of.eq_ignore_ascii_case(name));
     let mut all: Vec<_> = others
         .iter()
-        .filter(|(name, _)| !is_own(name))
+        .filter(|(name, _)| !is_set(name))
         .cloned()
         .collect();
-    all.extend(own);
+    all.extend(headers);
     all
 }
 

@@ -114,7 +114,7 @@ fn wrong(text: &str) -> String {
 #[test]
 fn what_is_wrong_is_said_by_its_place() {
     let step = "[[step]]\nname = \"a\"\npath = \"/\"\n";
-    let said: Vec<String> = [
+    let messages: Vec<String> = [
         "",
         "step = []",
         "users = 5\n",
@@ -143,7 +143,7 @@ fn what_is_wrong_is_said_by_its_place() {
     .into_iter()
     .map(wrong)
     .collect();
-    insta::assert_snapshot!(said.join("\n---\n"));
+    insta::assert_snapshot!(messages.join("\n---\n"));
 }
 
 #[test]

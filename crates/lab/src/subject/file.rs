@@ -48,7 +48,7 @@ pub struct Subject {
     pub summary: String,
     /// Its page; empty where there is none.
     pub homepage: String,
-    /// Where it comes from.
+    /// The source it is built from.
     pub source: Source,
     /// Repositories that it is built from: that of the work tree, then those that lie in it; empty: none but its folder.
     pub repositories: Vec<Repository>,

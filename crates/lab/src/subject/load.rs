@@ -99,8 +99,8 @@ fn load_one(
                 None => subject,
             }
         }
-        From::Command(command) => of_command(command, origin),
-        From::Url(url) => of_url(url),
+        From::Command(command) => from_command(command, origin),
+        From::Url(url) => from_url(url),
     };
     Ok(with_entry(subject, entry))
 }
@@ -169,7 +169,7 @@ fn names_in(folder: &Path) -> Vec<String> {
 }
 
 /// A subject that is only a command; it runs in the experiment's folder.
-pub(super) fn of_command(command: &[String], origin: &Origin) -> Subject {
+pub(super) fn from_command(command: &[String], origin: &Origin) -> Subject {
     let program = command.first().map_or("", String::as_str);
     let name = program.rsplit('/').next().unwrap_or_default();
     let mut needs = Needs::default();
@@ -196,7 +196,7 @@ fn words_of(command: &[String]) -> String {
     format!("`{line}`")
 }
 
-fn of_url(url: &str) -> Subject {
+fn from_url(url: &str) -> Subject {
     let name = url.trim_start_matches("http://");
     let mut subject = Subject {
         source: Source::Url {
@@ -215,9 +215,9 @@ pub(crate) fn stand_ins(experiment: &Experiment) -> Vec<Subject> {
             From::Ref(reference) => blank(reference.get_ref(), "a stand-in"),
             From::Command(command) => Subject {
                 needs: Needs::default(),
-                ..of_command(command, &experiment.origin)
+                ..from_command(command, &experiment.origin)
             },
-            From::Url(url) => of_url(url),
+            From::Url(url) => from_url(url),
         };
         with_entry(subject, entry)
     };

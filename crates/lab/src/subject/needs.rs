@@ -24,7 +24,7 @@ pub struct Needs {
     pub original: Option<Repository>,
     /// Commands that would change it, by distribution (`debian`, `any`), and that which brings `cargo` alone.
     pub packages: BTreeMap<String, String>,
-    /// Where or for which version they work; free text, may be empty.
+    /// The place or version for which they work; free text, may be empty.
     pub when: String,
     /// Capabilities of the kernel that it is not to lose where Prony has them, in small letters: `sys_nice`.
     pub capabilities: Vec<String>,
@@ -32,7 +32,7 @@ pub struct Needs {
 
 impl Needs {
     /// What it needs of what its user has built: paths below the folder `{originals}`, in the order of its file.
-    pub fn of_originals(&self) -> impl Iterator<Item = &str> {
+    pub fn original_names(&self) -> impl Iterator<Item = &str> {
         self.files.iter().filter_map(|file| originals::below(file))
     }
 }

@@ -103,7 +103,7 @@ mod tests {
     fn what_its_user_has_built_is_named_with_where_it_is_from() {
         let needs = format!("{ORIGINAL}\nfiles = ['/bin/sh', '{{originals}}/thing/bin/server']");
         let read = subject(&needs, "{originals}/thing/bin/server").expect("a subject");
-        let own: Vec<&str> = read.needs.of_originals().collect();
+        let own: Vec<&str> = read.needs.original_names().collect();
         assert_eq!(own, ["thing/bin/server"]);
         let original = read.needs.original.expect("an original");
         assert_eq!(
@@ -120,7 +120,7 @@ mod tests {
         let file = "files = ['{originals}/thing/server']";
         let other = format!("{ORIGINAL}\nfiles = ['{{originals}}/other/server']");
         let up = format!("{ORIGINAL}\nfiles = ['{{originals}}/thing/../server']");
-        for (needs, said) in [
+        for (needs, message) in [
             ("", "names none of it"),
             (ORIGINAL, "names none of it"),
             (file, "does not say of what"),
@@ -132,7 +132,7 @@ mod tests {
             ),
         ] {
             let wrong = subject(needs, word).expect_err(needs);
-            assert!(wrong.contains(said), "{needs}: {wrong}");
+            assert!(wrong.contains(message), "{needs}: {wrong}");
         }
     }
 

@@ -69,7 +69,7 @@ pub(super) fn variants(top: &Fields<'_>) -> Variants {
             .chain(&FRONT_PLACEHOLDERS)
             .chain(&PROGRAM_PLACEHOLDERS)
             .chain(&CLIENT_PLACEHOLDERS);
-        if taken.chain(&["value", ORIGINALS]).any(|own| *own == typed) {
+        if taken.chain(&["value", ORIGINALS]).any(|one| *one == typed) {
             let message =
                 format!("a variant cannot be called `{typed}`: `{{{typed}}}` means something else");
             p.note(name.span(), message);
@@ -169,7 +169,7 @@ fn not_applicable(table: &Fields<'_>, works: &[String]) -> BTreeMap<String, Stri
 fn sizes(table: &Fields<'_>, works: &[String]) -> BTreeMap<String, u64> {
     for (work, _) in table.entries("sizes") {
         let name = *work.get_ref();
-        if !works.iter().any(|own| own == name) {
+        if !works.iter().any(|one| one == name) {
             let message = format!("`{}` is none of its `works`", short(name));
             table.problems.note(work.span(), message);
         }
@@ -203,7 +203,7 @@ impl Role {
     ];
     const NAMES: [&'static str; 5] = ["server", "program", "client", "backing", "front"];
 
-    /// As a file says it.
+    /// The name that a file gives it.
     pub fn name(self) -> &'static str {
         Role::NAMES[self as usize]
     }

@@ -21,7 +21,7 @@ pub struct Repository {
     pub git: String,
     /// A whole hash in small hexadecimal digits, or the name of a tag.
     pub revision: String,
-    /// Where it lies in the work tree of the subject; empty: it is the work tree.
+    /// The path in the work tree of the subject; empty: it is the work tree.
     pub path: String,
 }
 
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn what_cannot_be_fetched_is_refused_in_its_line() {
         let git = "git = 'https://example.org/x'";
-        for (source, said) in [
+        for (source, message) in [
             (
                 "git = 'ext::sh -c x'\nrevision = 'v1'".to_owned(),
                 "no address of a repository",
@@ -200,7 +200,7 @@ mod tests {
             ),
         ] {
             let wrong = subject(&format!("[source]\n{source}")).expect_err(&source);
-            assert!(wrong.contains(said), "{source}: {wrong}");
+            assert!(wrong.contains(message), "{source}: {wrong}");
         }
     }
 }

@@ -51,7 +51,7 @@ impl RootFs {
 pub(super) fn read(table: &Fields<'_>, folder: &Path) -> Option<RootFs> {
     let packages: Vec<Spanned<String>> = table.value("packages");
     match (table.get("debian"), table.get::<String>("dir")) {
-        (Some(suite), None) => of_debian(suite, packages, table.problems),
+        (Some(suite), None) => from_debian(suite, packages, table.problems),
         (None, Some(dir)) => {
             if let Some(package) = packages.first() {
                 let message = "packages are installed by `debian`; a folder is taken as it is";
@@ -69,7 +69,7 @@ pub(super) fn read(table: &Fields<'_>, folder: &Path) -> Option<RootFs> {
     }
 }
 
-fn of_debian(
+fn from_debian(
     suite: Spanned<String>,
     packages: Vec<Spanned<String>>,
     p: &Problems,

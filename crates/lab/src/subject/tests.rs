@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use super::file::blank;
-use super::load::of_command;
+use super::load::from_command;
 use super::*;
 use crate::experiment::{Experiment, Origin};
 
@@ -22,8 +22,8 @@ fn every_shipped_subject_is_right() {
         for input in subject.build.iter().flat_map(|build| &build.inputs) {
             assert!(root().join(&id).join(input).exists(), "{id}: {input}");
         }
-        let asked = ["/hello", "/", "/ping"];
-        let answers = asked.iter().any(|path| subject.answers(path));
+        let paths = ["/hello", "/", "/ping"];
+        let answers = paths.iter().any(|path| subject.answers(path));
         assert!(answers, "{id}: nothing that an experiment asks for");
     }
 }
@@ -40,7 +40,7 @@ fn the_originals_are_built_by_their_user() {
         let subject = Subject::load(&root().join(id)).unwrap_or_else(|wrong| panic!("{wrong}"));
         assert!(subject.repositories.is_empty(), "{id} is fetched");
         assert!(
-            subject.needs.of_originals().count() > 0,
+            subject.needs.original_names().count() > 0,
             "{id} is built here"
         );
         // What is built is ours, and lies here.
@@ -144,7 +144,7 @@ fn a_folder_may_lie_beside_the_experiment() {
 fn a_command_needs_its_program() {
     let needs = |command: &str| {
         let origin = Origin::new("e.toml", "/srv");
-        of_command(&[command.to_owned()], &origin).needs
+        from_command(&[command.to_owned()], &origin).needs
     };
     assert_eq!(needs("node").commands, ["node"]);
     assert_eq!(needs("./bin/server").files, ["/srv/bin/server"]);
@@ -177,12 +177,12 @@ fn files_of_subjects_are_reported_each_once() {
 
 #[test]
 fn names_of_subjects_must_be_there_and_differ() {
-    let said = |text: &str| {
+    let message = |text: &str| {
         let experiment = experiment(text, Path::new("/srv"));
         load_all(&experiment, &root()).unwrap_err()[0].to_string()
     };
-    let twice = said("subject = [{ cmd = 'a {port}' }, { cmd = 'x/a {port}' }]");
+    let twice = message("subject = [{ cmd = 'a {port}' }, { cmd = 'x/a {port}' }]");
     assert!(twice.contains("two subjects are called `a`"), "{twice}");
-    let reference = said("run = { reference = 'ab' }\nsubject = [{ cmd = 'abc {port}' }]");
+    let reference = message("run = { reference = 'ab' }\nsubject = [{ cmd = 'abc {port}' }]");
     assert!(reference.contains("did you mean `abc`?"), "{reference}");
 }

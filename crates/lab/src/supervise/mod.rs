@@ -296,11 +296,11 @@ fn furnish_roots(order: &TrialOrder, alone: bool) -> io::Result<()> {
     let mut by_root: BTreeMap<&str, Vec<PathBuf>> = BTreeMap::new();
     for subject in all.filter(|subject| !subject.root_dir.is_empty()) {
         let folders = by_root.entry(&subject.root_dir).or_default();
-        let own = match &subject.source {
+        let source = match &subject.source {
             Source::Folder { dir } | Source::Command { dir } => dir.as_str(),
             Source::Url { .. } | Source::Unknown => "",
         };
-        let named = [own, &subject.build_dir].map(PathBuf::from);
+        let named = [source, &subject.build_dir].map(PathBuf::from);
         folders.extend(named.into_iter().filter(|path| path.is_absolute()));
     }
     if !by_root.is_empty() {

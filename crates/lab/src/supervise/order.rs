@@ -133,7 +133,7 @@ pub struct TrialOrder {
     /// Its window is made of turns, which it receives one by one.
     #[serde(default)]
     pub in_turns: bool,
-    /// It ends once the responses have been checked: there is no load.
+    /// Whether it ends once the responses have been checked, without a load.
     #[serde(default)]
     pub check_only: bool,
     /// What drives the subject.
@@ -219,7 +219,7 @@ pub struct ProgramOrder {
 pub struct Ran {
     /// Its end.
     pub ended: Ended,
-    /// From just before it was started until it was seen to have ended.
+    /// Time from just before it was started until it was seen to have ended.
     pub wall_ns: u64,
 }
 

@@ -199,7 +199,7 @@ impl TrialContext {
     }
 }
 
-/// Which of two futures was ready first.
+/// The one of two futures that was ready first.
 pub enum First<A, B> {
     /// The first argument.
     One(A),

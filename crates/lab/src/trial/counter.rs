@@ -67,9 +67,9 @@ impl Resting {
     }
 
     /// Takes what each instance said at `now`; the number, once it rests.
-    pub fn add(&mut self, now: Instant, said: &[u64]) -> Option<u64> {
-        self.seen = said.to_vec();
-        let Some(number) = self.together(said) else {
+    pub fn add(&mut self, now: Instant, readings: &[u64]) -> Option<u64> {
+        self.seen = readings.to_vec();
+        let Some(number) = self.combine(readings) else {
             self.since = None;
             return None;
         };
@@ -80,7 +80,7 @@ impl Resting {
         }
         match self.since {
             Some((before, since)) if before == number => {
-                (now.since(since) >= self.patience(number, said)).then_some(number)
+                (now.since(since) >= self.patience(number, readings)).then_some(number)
             }
             _ => {
                 self.since = Some((number, now));
@@ -90,20 +90,24 @@ impl Resting {
     }
 
     /// The one number; `None`: they do not agree.
-    fn together(&self, said: &[u64]) -> Option<u64> {
+    fn combine(&self, readings: &[u64]) -> Option<u64> {
         if !self.shared {
-            return Some(said.iter().fold(0, |sum, &own| sum.saturating_add(own)));
+            return Some(
+                readings
+                    .iter()
+                    .fold(0, |sum, &number| sum.saturating_add(number)),
+            );
         }
-        let first = *said.first()?;
-        said.iter().all(|&own| own == first).then_some(first)
+        let first = *readings.first()?;
+        readings.iter().all(|&one| one == first).then_some(first)
     }
 
-    fn patience(&self, number: u64, said: &[u64]) -> Nanos {
+    fn patience(&self, number: u64, readings: &[u64]) -> Nanos {
         let too_few = self
             .expected
             .is_some_and(|expected| number < expected.least);
         // Two that have not heard of each other may have counted as much by chance.
-        let by_chance = self.shared && said.len() > 1;
+        let by_chance = self.shared && readings.len() > 1;
         if too_few || by_chance { SLOW } else { QUICK }
     }
 
@@ -127,14 +131,14 @@ mod tests {
     const STEP: Nanos = Nanos::from_millis(50);
 
     /// Readings 50 ms apart until the number rests: the number and how many it took.
-    fn rest(
+    fn settle(
         resting: &mut Resting,
         readings: impl Iterator<Item = Vec<u64>>,
     ) -> Option<(u64, usize)> {
         let mut now = Instant(1);
-        for (index, said) in readings.enumerate() {
+        for (index, readings) in readings.enumerate() {
             now = now + STEP;
-            if let Some(number) = resting.add(now, &said) {
+            if let Some(number) = resting.add(now, &readings) {
                 return Some((number, index + 1));
             }
         }
@@ -152,13 +156,13 @@ mod tests {
     fn a_number_that_can_be_no_other_is_taken_at_once() {
         let readings = [vec![3], vec![5], vec![7]];
         let mut resting = Resting::new(exactly(5), false);
-        assert_eq!(rest(&mut resting, readings.into_iter()), Some((5, 2)));
+        assert_eq!(settle(&mut resting, readings.into_iter()), Some((5, 2)));
     }
 
     #[test]
     fn a_number_that_is_too_small_is_waited_for_longer() {
         let of = |expected| {
-            rest(
+            settle(
                 &mut Resting::new(expected, false),
                 std::iter::repeat(vec![4]),
             )
@@ -177,9 +181,12 @@ mod tests {
         let readings = by_chance
             .chain(apart)
             .chain(std::iter::repeat(vec![10, 10]));
-        assert_eq!(rest(&mut resting, readings), Some((10, 23 + 51)));
+        assert_eq!(settle(&mut resting, readings), Some((10, 23 + 51)));
         let mut never = Resting::new(exactly(5), true);
-        assert_eq!(rest(&mut never, std::iter::repeat_n(vec![5, 6], 999)), None);
+        assert_eq!(
+            settle(&mut never, std::iter::repeat_n(vec![5, 6], 999)),
+            None
+        );
         assert_eq!(never.unrest(), "the instances do not agree on it: 5, 6");
     }
 

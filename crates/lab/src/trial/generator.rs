@@ -83,9 +83,9 @@ impl Load {
         let timeout = Nanos(self.spec.timeout_ns) + SLACK + search;
         let late = || format!("the generator had no result {timeout} after the window");
         driver.turns = None;
-        let said = async { driver.result(&self.spec).await.map_err(Halt::Failed) };
-        let driven = self.context.within(timeout, said, late).await?;
-        self.exited(EXIT_TIMEOUT).await?;
+        let result = async { driver.result(&self.spec).await.map_err(Halt::Failed) };
+        let driven = self.context.within(timeout, result, late).await?;
+        self.await_exit(EXIT_TIMEOUT).await?;
         driver.log.close();
         Ok(driven)
     }
@@ -116,11 +116,11 @@ impl Load {
     }
 
     /// Waits for the result of its turn, which lasts `length`.
-    pub async fn turned(&self, length: Nanos) -> Result<Turned, Halt> {
+    pub async fn await_turn(&self, length: Nanos) -> Result<Turned, Halt> {
         let mut driver = self.take_driver()?;
         let timeout = Nanos(self.spec.timeout_ns) + length + SLACK;
         let late = || format!("the generator had not ended its turn after {timeout}");
-        let said = async {
+        let result = async {
             match driver.event().await.map_err(Halt::Failed)? {
                 GeneratorEvent::Turned(turned) => Ok(turned),
                 _ => Err(Halt::Failed(
@@ -128,7 +128,7 @@ impl Load {
                 )),
             }
         };
-        let turned = self.context.within(timeout, said, late).await;
+        let turned = self.context.within(timeout, result, late).await;
         *self.driver.borrow_mut() = Some(driver);
         turned
     }
@@ -148,7 +148,7 @@ impl Load {
                 let warmup = self.wrk(self.spec.warmup_ns)?;
                 self.follow(&warmup);
                 let limit = Nanos(self.spec.warmup_ns) + Nanos(self.spec.timeout_ns) + SLACK;
-                self.exited(limit).await?;
+                self.await_exit(limit).await?;
                 self.wrk(self.spec.duration_ns)?
             }
         };
@@ -183,13 +183,13 @@ impl Load {
         *self.child.borrow_mut() = Some(child);
     }
 
-    fn exited(&self, timeout: Nanos) -> impl Future<Output = Result<(), Halt>> {
+    fn await_exit(&self, timeout: Nanos) -> impl Future<Output = Result<(), Halt>> {
         let (context, child) = (self.context.clone(), self.child.borrow().clone());
         async move {
             let late = || format!("the generator did not end within {timeout}");
             let ended = async {
                 if let Some(child) = &child {
-                    child.ended().await;
+                    child.await_end().await;
                 }
                 Ok(())
             };
@@ -275,7 +275,7 @@ pub fn spec(order: &TrialOrder, entry: &Place, further: &[Place]) -> Result<Load
         ),
         address: place.address.to_string(),
     };
-    let spoken = Spoken::of(&order.cell);
+    let spoken = Spoken::from_cell(&order.cell);
     let tls = entry.trust.as_ref().map(|trust| LoadTls {
         host: exchange::name_in(&entry.authority).to_owned(),
         authorities: match trust {
@@ -314,7 +314,7 @@ pub fn spec(order: &TrialOrder, entry: &Place, further: &[Place]) -> Result<Load
         find_max: order.workload.find_max.clone(),
         ..LoadSpec::default()
     };
-    let sent = sending::of(&order.workload, &entry.authority, order.seed)?;
+    let sent = sending::from_workload(&order.workload, &entry.authority, order.seed)?;
     let users = sending::users_to_verify(&sent, 1 + further.len());
     Ok(sent.into_spec(LoadSpec {
         // The server may keep what it was sent while its answers were checked.

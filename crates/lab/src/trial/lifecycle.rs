@@ -95,7 +95,7 @@ pub struct Lifecycle<'a> {
     began: &'a mut dyn FnMut(Report),
     canary_before: Option<Canary>,
     counters_before: Option<BTreeMap<String, u64>>,
-    /// On whose far side the servers are, or a client's peer.
+    /// The network on whose far side the servers are, or a client's peer.
     pub network: Rc<Network>,
     /// Number of services added in start order.
     steps: Cell<i64>,
@@ -174,7 +174,7 @@ impl<'a> Lifecycle<'a> {
     }
 
     /// Adds a service and waits until it runs. Errors: why it does not.
-    pub async fn up<S: Service>(&self, definition: Definition<S>) -> Result<ServiceId, Halt> {
+    pub async fn bring_up<S: Service>(&self, definition: Definition<S>) -> Result<ServiceId, Halt> {
         let added = self.services.add(definition);
         let id = added.map_err(|error| Halt::Failed(error.to_string()))?;
         let started = self.context.unless_interrupted(self.services.start(id));
@@ -194,16 +194,16 @@ impl<'a> Lifecycle<'a> {
         let children = Definition::shared("children", self.children.clone())
             .provides::<Rc<Children>>(|children| children)
             .stop_timeout(STUCK);
-        self.up(children).await?;
+        self.bring_up(children).await?;
         let sampling = self
             .sampling(true)
             .requires::<Rc<Children>>(|_, _, _| {}, |_, _| {});
-        self.up(sampling).await.map(drop)
+        self.bring_up(sampling).await.map(drop)
     }
 
     /// Starts the service that bounds logs and drains a profile, and leaves the processes alone.
     pub async fn watch_files(&self) -> Result<(), Halt> {
-        self.up(self.sampling(false)).await.map(drop)
+        self.bring_up(self.sampling(false)).await.map(drop)
     }
 
     fn sampling(&self, processes: bool) -> Definition<Sampling> {
@@ -261,7 +261,7 @@ impl<'a> Lifecycle<'a> {
             .provides::<Rc<Participant>>(|participant| participant)
             .stop_timeout(participant.stop_signal.timeout + STUCK);
         let definition = self.after_last(definition).property(STEP, number);
-        let id = self.up(definition).await?;
+        let id = self.bring_up(definition).await?;
         self.last.set(Some(number));
         Ok(id)
     }
@@ -289,17 +289,17 @@ impl<'a> Lifecycle<'a> {
     /// Stops all services in reverse order, then kills whatever is left.
     pub async fn stop(&mut self) {
         self.context.stop();
-        self.counters_after();
+        self.read_kernel_counters();
         self.enter(Phase::Stop);
         self.services.stop_all().await;
         self.clear(&[]).await;
         // Only now can no process of the trial run on the canary's core.
-        self.canary_after();
+        self.run_canary_again();
         self.context.leave();
     }
 
     /// Reads the network counters for the last time; later calls change nothing.
-    pub fn counters_after(&mut self) {
+    pub fn read_kernel_counters(&mut self) {
         let Some(before) = self.counters_before.take() else {
             return;
         };
@@ -310,7 +310,7 @@ impl<'a> Lifecycle<'a> {
     }
 
     /// Runs the canary again, where a window was measured: nothing else depends on the machine's speed.
-    fn canary_after(&mut self) {
+    fn run_canary_again(&mut self) {
         let mut trial = self.context.trial.borrow_mut();
         if let (Some(before), true) = (self.canary_before, trial.window_ns > 0) {
             let after = canary::run(&self.context.order.cores.subject);
@@ -319,12 +319,12 @@ impl<'a> Lifecycle<'a> {
     }
 
     /// Kills whatever is left of the trial except `kept` and their descendants. What is alive after a grace period is recorded.
-    pub async fn clear(&self, kept: &[u32]) {
+    pub async fn clear(&self, spared: &[u32]) {
         let grace = clock::monotonic() + GRACE;
         let mut is_named = false;
         loop {
             self.children.collect();
-            let left = left(kept);
+            let left = left(spared);
             if left.is_empty() {
                 return;
             }
@@ -365,10 +365,10 @@ impl<'a> Lifecycle<'a> {
 }
 
 /// The descendants of this process except `kept` and their descendants.
-fn left(kept: &[u32]) -> Vec<u32> {
+fn left(spared: &[u32]) -> Vec<u32> {
     let mut left = launch::descendants(std::process::id());
-    let kept: Vec<u32> = kept.iter().copied().flat_map(launch::family).collect();
-    left.retain(|pid| !kept.contains(pid));
+    let spared: Vec<u32> = spared.iter().copied().flat_map(launch::family).collect();
+    left.retain(|pid| !spared.contains(pid));
     left
 }
 
@@ -429,7 +429,7 @@ pub struct Watched {
     /// Samples since the start of the window; `None` outside of it.
     pub in_window: Cell<Option<u32>>,
     /// The profile of a client.
-    pub whole: RefCell<Option<WholeRun>>,
+    pub run_sample: RefCell<Option<WholeRun>>,
 }
 
 /// Samples the processes.
@@ -478,8 +478,8 @@ fn look(context: &TrialContext, watched: &Watched, processes: bool) {
         if let Some(profiler) = &mut *context.profiler.borrow_mut() {
             profiler.drain();
         }
-        if let Some(whole) = &mut *watched.whole.borrow_mut() {
-            whole.look();
+        if let Some(run_sample) = &mut *watched.run_sample.borrow_mut() {
+            run_sample.look();
         }
     }
     for log in watched.logs.borrow().iter() {

@@ -64,8 +64,8 @@ impl Log {
     /// Whether a whole line that holds `text` has been printed (of the last 64 KiB).
     pub fn has_line(&self, text: &str) -> bool {
         let printed = end_of(&self.path, TAIL_BYTES_MAX);
-        let whole = printed.rfind('\n').map_or("", |end| &printed[..end]);
-        whole.lines().any(|line| line.contains(text))
+        let complete = printed.rfind('\n').map_or("", |end| &printed[..end]);
+        complete.lines().any(|line| line.contains(text))
     }
 
     /// The last lines, at most 20.

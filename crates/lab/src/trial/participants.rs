@@ -78,8 +78,12 @@ impl Participants {
     }
 
     /// Waits until all instances are ready, then starts the front and waits for it.
-    pub async fn ready(&mut self, lifecycle: &Lifecycle<'_>, places: &Places) -> Result<(), Halt> {
-        self.instances_ready(places).await?;
+    pub async fn wait_ready(
+        &mut self,
+        lifecycle: &Lifecycle<'_>,
+        places: &Places,
+    ) -> Result<(), Halt> {
+        self.await_instances(places).await?;
         let order = self.context.clone();
         let order = &order.order;
         let (Some(front), Some(place)) = (&order.front, &places.front) else {
@@ -105,7 +109,7 @@ impl Participants {
     ) -> Result<(), Halt> {
         let participant = Rc::new(participant);
         self.bring_up(lifecycle, participant.clone()).await?;
-        self.wait_ready(&participant, ready, place).await
+        self.await_ready(&participant, ready, place).await
     }
 
     fn is_url(&self) -> bool {
@@ -145,10 +149,11 @@ impl Participants {
         Ok(())
     }
 
-    async fn instances_ready(&self, places: &Places) -> Result<(), Halt> {
+    async fn await_instances(&self, places: &Places) -> Result<(), Halt> {
         for (instance, place) in self.instances.iter().zip(&places.instances) {
             let ready = &self.context.order.subject.ready;
-            self.wait_ready(&instance.participant, ready, place).await?;
+            self.await_ready(&instance.participant, ready, place)
+                .await?;
         }
         Ok(())
     }
@@ -191,7 +196,7 @@ impl Participants {
     }
 
     /// Waits until one is ready; fails if another one ends meanwhile.
-    async fn wait_ready(
+    async fn await_ready(
         &self,
         participant: &Rc<Participant>,
         ready: &ReadySign,
@@ -215,10 +220,10 @@ impl Participants {
     }
 
     /// Checks that all are alive. Errors: which one ended before `before`.
-    pub fn lives(&self, before: &str) -> Result<(), Halt> {
+    pub fn check_alive(&self, before: &str) -> Result<(), Halt> {
         self.living
             .iter()
-            .try_for_each(|participant| participant.lives(before))
+            .try_for_each(|participant| participant.check_alive(before))
     }
 
     fn expect_ends(&mut self) {
@@ -229,10 +234,10 @@ impl Participants {
     /// Kills the instances and their descendants without waiting for them to end.
     pub fn kill(&mut self) {
         self.expect_ends();
-        let own = self.instances.iter();
-        let own = own.filter_map(|one| one.participant.pid());
+        let pids = self.instances.iter();
+        let pids = pids.filter_map(|one| one.participant.pid());
         // All are known before the first of them ends.
-        let all: Vec<u32> = own.flat_map(launch::family).collect();
+        let all: Vec<u32> = pids.flat_map(launch::family).collect();
         for pid in all {
             launch::signal(pid, Signal::KILL);
         }
@@ -256,17 +261,17 @@ impl Participants {
         lifecycle: &Lifecycle<'_>,
         places: &Places,
     ) -> Result<(), Halt> {
-        let kept: Vec<u32> = self
+        let spared: Vec<u32> = self
             .living
             .iter()
             .filter_map(|participant| participant.pid())
             .collect();
-        lifecycle.clear(&kept).await;
+        lifecycle.clear(&spared).await;
         if let Some(mark) = self.before_instances {
             lifecycle.follow(mark);
         }
         self.start_instances(lifecycle, places, "-anew").await?;
-        self.instances_ready(places).await
+        self.await_instances(places).await
     }
 
     /// Every server that was started, in order.

@@ -26,11 +26,11 @@ const PAUSE_MIN: Nanos = Nanos::from_millis(1);
 /// The server on the other side of a client.
 pub struct ClientPeer<'a> {
     context: Rc<TrialContext>,
-    asked: &'a PlannedClient,
+    client: &'a PlannedClient,
     server: PlannedSubject,
     /// Its process.
     pub participant: Rc<Participant>,
-    /// Where it is to be, as the client reaches it.
+    /// Its place, as the client reaches it.
     pub place: Place,
     readings: Readings,
     /// What is known of both sides.
@@ -41,13 +41,13 @@ impl<'a> ClientPeer<'a> {
     /// The peer of a client; it has not been started. Errors: it has no place to listen.
     pub fn new(
         lifecycle: &Lifecycle<'_>,
-        asked: &'a PlannedClient,
+        client: &'a PlannedClient,
     ) -> Result<ClientPeer<'a>, Halt> {
         let (context, network) = (lifecycle.context.clone(), lifecycle.network.clone());
         let order = &context.order;
         let lacking = || Halt::Failed("the trial has no peer".to_owned());
         let server = order.peer.clone().ok_or_else(lacking)?;
-        let place = Place::of_peer(&network, &context.trial.borrow())
+        let place = Place::for_peer(&network, &context.trial.borrow())
             .map_err(Halt::io("there is no place to listen"))?;
         let report = ClientReport {
             network: network.words().to_owned(),
@@ -56,19 +56,19 @@ impl<'a> ClientPeer<'a> {
         let participant = Participant {
             role: Role::Peer,
             title: "peer".to_owned(),
-            resolved: start::resolve_peer(order, &server, asked, &place),
+            resolved: start::resolve_peer(order, &server, client, &place),
             cores: order.cores.generator.clone(),
             log_name: ".peer".to_owned(),
             ..Participant::new(lifecycle.children.clone(), network, &server.stop)
         };
-        let own = server.counts.as_ref().map_or(0, |sign| sign.own_requests);
+        let of_lab = server.counts.as_ref().map_or(0, |sign| sign.own_requests);
         Ok(ClientPeer {
             context,
-            asked,
+            client,
             server,
             participant: Rc::new(participant),
             place,
-            readings: Readings::new(own),
+            readings: Readings::new(of_lab),
             report,
         })
     }
@@ -90,8 +90,8 @@ impl<'a> ClientPeer<'a> {
 
     /// Requests the page once, as the clients will; of a payload only its head.
     fn look_at_page(&mut self) -> Result<(), String> {
-        let path = &self.asked.path;
-        let downloads = self.asked.work == DOWNLOADS;
+        let path = &self.client.path;
+        let downloads = self.client.work == DOWNLOADS;
         let method = if downloads { Method::Head } else { Method::Get };
         let mut page = self.place.request(&method, path)?;
         if downloads && page.content_length.is_none() {
@@ -108,10 +108,10 @@ impl<'a> ClientPeer<'a> {
             let status = page.status;
             return Err(format!("the peer answers `{path}` with status {status}"));
         }
-        let (came, asked) = (self.report.page_body_bytes, self.asked.payload_bytes);
-        if downloads && came != asked {
+        let (came, wanted) = (self.report.page_body_bytes, self.client.payload_bytes);
+        if downloads && came != wanted {
             return Err(format!(
-                "the peer serves {came} bytes at `{path}`, not {asked}"
+                "the peer serves {came} bytes at `{path}`, not {wanted}"
             ));
         }
         Ok(())
@@ -134,7 +134,7 @@ impl<'a> ClientPeer<'a> {
             let waiting = self.context.handle.sleep(stale);
             self.context.unless_interrupted(waiting).await?;
             lifecycle.children.collect();
-            self.participant.lives("its counts were read")?;
+            self.participant.check_alive("its counts were read")?;
             let page = self.place.request(&Method::Get, &sign.path);
             let reading = page
                 .and_then(|page| patterns.read(&page.body))

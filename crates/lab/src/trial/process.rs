@@ -77,8 +77,8 @@ pub struct StopSignal {
 }
 
 impl StopSignal {
-    /// That of a rule.
-    pub fn of(rule: &StopRule) -> StopSignal {
+    /// The stop signal of a rule.
+    pub fn from_rule(rule: &StopRule) -> StopSignal {
         StopSignal {
             signal: launch::signal_named(&rule.signal).unwrap_or(Signal::TERM),
             timeout: Nanos(rule.timeout_ns),
@@ -90,7 +90,7 @@ impl StopSignal {
 pub struct Child {
     pid: u32,
     stop_signal: StopSignal,
-    asked: Cell<bool>,
+    stop_requested: Cell<bool>,
     exit: RefCell<Option<Exit>>,
     over: ManualEvent,
 }
@@ -107,7 +107,7 @@ impl Child {
     }
 
     /// Waits until it has ended.
-    pub async fn ended(&self) {
+    pub async fn await_end(&self) {
         self.over.wait().await;
     }
 }
@@ -137,7 +137,7 @@ impl Children {
         let child = Rc::new(Child {
             pid,
             stop_signal,
-            asked: Cell::new(false),
+            stop_requested: Cell::new(false),
             exit: RefCell::default(),
             over: ManualEvent::new(),
         });
@@ -167,15 +167,18 @@ impl Children {
     /// Reaps children that have ended, orphans of the trial's processes among them.
     pub fn collect(&self) {
         while let Some(ended) = launch::reap() {
-            let mut asked = self.context.phase() == Phase::Stop || self.expected.get();
+            let mut stop_requested = self.context.phase() == Phase::Stop || self.expected.get();
             for child in self.started.borrow().iter() {
                 if child.pid == ended.pid && child.exit.borrow().is_none() {
-                    asked |= child.asked.get();
+                    stop_requested |= child.stop_requested.get();
                     *child.exit.borrow_mut() = Some(ended.exit.clone());
                     child.over.set();
                 }
             }
-            self.context.sampler.borrow_mut().ended(&ended, asked);
+            self.context
+                .sampler
+                .borrow_mut()
+                .ended(&ended, stop_requested);
         }
     }
 
@@ -187,9 +190,13 @@ impl Children {
             if child.exit.borrow().is_some() {
                 return;
             }
-            child.asked.set(true);
+            child.stop_requested.set(true);
             launch::signal(child.pid, signal);
-            let _ = self.context.handle.timeout(timeout, child.ended()).await;
+            let _ = self
+                .context
+                .handle
+                .timeout(timeout, child.await_end())
+                .await;
         }
     }
 }
@@ -241,7 +248,7 @@ pub struct Participant {
     pub stop_signal: StopSignal,
     /// Suffix of its log's name, after the stem of the trial's files.
     pub log_name: String,
-    /// Where its standard output goes.
+    /// The destination of its standard output.
     pub output: Output,
     /// The process that reads it, if any.
     pub reader: RefCell<Option<Rc<Child>>>,
@@ -264,7 +271,7 @@ impl Participant {
             title: String::new(),
             resolved: Resolved::default(),
             cores: Vec::new(),
-            stop_signal: StopSignal::of(stop),
+            stop_signal: StopSignal::from_rule(stop),
             log_name: String::new(),
             output: Output::File,
             reader: RefCell::default(),
@@ -283,7 +290,7 @@ impl Participant {
     }
 
     /// Checks that it and its reader are alive. Errors: which one ended before `before`, and how.
-    pub fn lives(&self, before: &str) -> Result<(), Halt> {
+    pub fn check_alive(&self, before: &str) -> Result<(), Halt> {
         let ended = |of: &str, exit| {
             let (title, how) = (&self.title, in_words(&exit));
             let reason = format!("the {title}{of} {how} before {before}");
@@ -311,8 +318,9 @@ impl Participant {
 
     /// Its process and its reader's, where they were started.
     pub fn processes(&self) -> Vec<Rc<Child>> {
-        let own = self.child.borrow().clone();
-        own.into_iter()
+        let child = self.child.borrow().clone();
+        child
+            .into_iter()
             .chain(self.reader.borrow().clone())
             .collect()
     }
@@ -379,7 +387,7 @@ impl Participant {
         self.note_time();
         // Another process may have answered on the same port.
         self.children.collect();
-        self.lives("it was ready")
+        self.check_alive("it was ready")
     }
 
     /// Records how long the subject took, its slowest instance.
@@ -415,7 +423,7 @@ pub async fn while_alive<'a, T>(
     match first(any_ended(&processes), work).await {
         First::Other(done) => Ok(done),
         First::One(()) => {
-            servers.try_for_each(|one| one.lives(before))?;
+            servers.try_for_each(|one| one.check_alive(before))?;
             Err(Halt::Failed(format!("a process ended before {before}")))
         }
     }
@@ -425,7 +433,7 @@ pub async fn while_alive<'a, T>(
 async fn any_ended(children: &[Rc<Child>]) {
     let mut ends: Vec<_> = children
         .iter()
-        .map(|child| Box::pin(child.ended()))
+        .map(|child| Box::pin(child.await_end()))
         .collect();
     poll_fn(|cx| {
         for end in &mut ends {
@@ -451,7 +459,7 @@ impl Service for Participant {
         if let Some(reader) = self.reader.take() {
             // It ends once all that was printed has been read.
             let handle = &self.children.context.handle;
-            let _ = handle.timeout(READER_TIMEOUT, reader.ended()).await;
+            let _ = handle.timeout(READER_TIMEOUT, reader.await_end()).await;
             self.children.end(&reader).await;
         }
         Ok(())

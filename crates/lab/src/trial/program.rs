@@ -31,7 +31,7 @@ use super::start;
 use crate::experiment::THREADS;
 use crate::launch::Resolved;
 use crate::plan::client::seconds;
-use crate::printed::{self, Asked, AskedClient, Pattern};
+use crate::printed::{self, Assignment, ClientAssignment, Pattern};
 use crate::supervise::TrialOrder;
 
 /// Bytes of a tool's own output that a record keeps.
@@ -61,7 +61,7 @@ pub fn threads(order: &TrialOrder, work: Work<'_>) -> u32 {
     let setting = order.cell.settings.get(THREADS);
     let threads = setting.and_then(|value| value.parse().ok());
     let declared = match work {
-        Work::Client(asked) => asked.threads,
+        Work::Client(client) => client.threads,
         Work::Program(_) | Work::Server => order.subject.program_threads,
     };
     threads.unwrap_or(declared).max(1)
@@ -112,16 +112,16 @@ impl<'a> ProgramTrial<'a> {
     fn set_up(&mut self) -> Result<Rc<Runner>, Halt> {
         let order = &self.context.order;
         let resolved = match self.work {
-            Work::Client(asked) => {
-                let peer = ClientPeer::new(&self.lifecycle, asked)?;
+            Work::Client(client) => {
+                let peer = ClientPeer::new(&self.lifecycle, client)?;
                 let place = &peer.place;
                 let (client, translation) =
-                    start::resolve_client(order, asked, self.threads, place);
+                    start::resolve_client(order, client, self.threads, place);
                 self.translation = translation;
                 self.peer = Some(peer);
                 client
             }
-            Work::Program(asked) => start::resolve_program(order, asked, self.threads),
+            Work::Program(program) => start::resolve_program(order, program, self.threads),
             Work::Server => Resolved::default(),
         };
         let title = self.title();
@@ -147,13 +147,13 @@ impl<'a> ProgramTrial<'a> {
     /// How long it may run.
     fn timeout(&self) -> Nanos {
         let order = &self.context.order;
-        let asked = match self.work {
-            Work::Client(asked) if asked.work == REQUESTS => {
+        let time = match self.work {
+            Work::Client(client) if client.work == REQUESTS => {
                 Nanos::from_secs(seconds(Nanos(order.duration_ns)))
             }
             _ => Nanos::ZERO,
         };
-        asked + Nanos(order.workload.timeout_ns)
+        time + Nanos(order.workload.timeout_ns)
     }
 
     fn open_window(&mut self) -> OpenWindow {
@@ -172,17 +172,17 @@ impl<'a> ProgramTrial<'a> {
         let stop = Nanos(self.context.order.subject.stop.timeout_ns);
         let service = Definition::shared(self.title(), runner.clone()).stop_timeout(stop + STUCK);
         self.lifecycle
-            .up(self.lifecycle.after_last(service))
+            .bring_up(self.lifecycle.after_last(service))
             .await?;
         if let Some(pid) = runner.pid() {
             let order = &self.context.order;
-            let whole = WholeRun::begin(order, pid, &order.cores.subject);
-            *self.lifecycle.watched.whole.borrow_mut() = whole;
+            let run_sample = WholeRun::begin(order, pid, &order.cores.subject);
+            *self.lifecycle.watched.run_sample.borrow_mut() = run_sample;
         }
         let window = early.unwrap_or_else(|| self.open_window());
         let timeout = self.timeout();
         let late = || runner.with_last_line(format!("it had not ended after {timeout}"));
-        let ended = self.context.within(timeout, runner.ended(), late);
+        let ended = self.context.within(timeout, runner.await_end(), late);
         let living = async {
             match &self.peer {
                 Some(peer) => (peer.participant.while_alive("the client ended", ended)).await,
@@ -199,7 +199,7 @@ impl<'a> ProgramTrial<'a> {
         }
         waited???;
         if let Some(peer) = &self.peer {
-            peer.participant.lives("the client ended")?;
+            peer.participant.check_alive("the client ended")?;
         }
         self.note_end(runner);
         match runner.exit() {
@@ -233,9 +233,9 @@ impl<'a> ProgramTrial<'a> {
         }
         let text = read_output(runner.output())?;
         self.lines = match self.work {
-            Work::Client(asked) => {
-                let text = self.translated(runner, text).await?;
-                vec![self.line_of_client(asked, runner, &text)?]
+            Work::Client(client) => {
+                let text = self.translate(runner, text).await?;
+                vec![self.line_of_client(client, runner, &text)?]
             }
             _ => self.lines_of_program(&text)?,
         };
@@ -245,13 +245,13 @@ impl<'a> ProgramTrial<'a> {
     fn lines_of_program(&self, text: &str) -> Result<Vec<ProgramLine>, Halt> {
         let TrialOrder { subject, cell, .. } = &self.context.order;
         let pattern = subject.program_output.as_deref().map(Pattern::new);
-        let asked = Asked {
+        let assignment = Assignment {
             count: cell.count.unwrap_or(0),
             threads: self.threads,
             told_threads: subject.mentions(self.work, "{threads}"),
         };
         let pattern = pattern.transpose().map_err(Halt::Failed)?;
-        let lines = printed::read(text, pattern.as_ref(), &asked).map_err(Halt::Failed)?;
+        let lines = printed::read(text, pattern.as_ref(), &assignment).map_err(Halt::Failed)?;
         if text.contains(NOT_REALTIME) {
             let note = "the program says that it was not allowed to be scheduled in real time";
             self.context.note(note.to_owned());
@@ -259,7 +259,7 @@ impl<'a> ProgramTrial<'a> {
         Ok(lines)
     }
 
-    async fn translated(&mut self, runner: &Runner, text: String) -> Result<String, Halt> {
+    async fn translate(&mut self, runner: &Runner, text: String) -> Result<String, Halt> {
         if self.translation.command.is_empty() {
             return Ok(text);
         }
@@ -278,21 +278,21 @@ impl<'a> ProgramTrial<'a> {
 
     fn line_of_client(
         &self,
-        asked: &PlannedClient,
+        client: &PlannedClient,
         runner: &Runner,
         text: &str,
     ) -> Result<ProgramLine, Halt> {
         let TrialOrder { subject, cell, .. } = &self.context.order;
         let peer = self.peer.as_ref();
-        let asked = AskedClient {
+        let assignment = ClientAssignment {
             told_threads: subject.mentions(self.work, "{threads}"),
-            work: &asked.work,
+            work: &client.work,
             connections: cell.connections,
             threads: self.threads,
             body_bytes: peer.map_or(0, |peer| peer.report.page_body_bytes),
             wall_ns: runner.usage().map_or(0, |usage| usage.wall_ns),
         };
-        printed::read_client(text, &asked).map_err(Halt::Failed)
+        printed::read_client(text, &assignment).map_err(Halt::Failed)
     }
 }
 
@@ -325,8 +325,8 @@ impl<'a> TrialCourse<'a> for ProgramTrial<'a> {
     }
 
     fn finish(self, trial: &mut Trial) -> Option<Histogram> {
-        if let Some(whole) = self.lifecycle.watched.whole.take() {
-            whole.keep(&self.context.order, trial);
+        if let Some(run_sample) = self.lifecycle.watched.run_sample.take() {
+            run_sample.keep(&self.context.order, trial);
         }
         if let Some(peer) = self.peer {
             peer.finish(trial);
@@ -368,8 +368,11 @@ mod tests {
             lab: vec![4],
             ..cores(&[0], &[1, 2])
         };
-        let whole = split(&with_lab, 9);
-        assert_eq!((whole.subject, whole.lab), (vec![0, 1, 2], vec![4]));
+        let run_sample = split(&with_lab, 9);
+        assert_eq!(
+            (run_sample.subject, run_sample.lab),
+            (vec![0, 1, 2], vec![4])
+        );
         assert_eq!(split(&with_lab, 1).of_sampler(), [4]);
         assert_eq!(split(&all, 1).of_sampler(), [2, 1, 3]);
     }

@@ -214,7 +214,7 @@ impl Runner {
                     let reason = format!("`{program}` cannot be started: {why}");
                     return Err(Halt::Failed(reason));
                 }
-                Some(_) => return Err(lost_its_way()),
+                Some(_) => return Err(parent_lost()),
                 None if clock::monotonic() > deadline => {
                     let reason = format!("it was not started within {START_TIMEOUT}");
                     return Err(Halt::Failed(reason));
@@ -226,7 +226,7 @@ impl Runner {
     }
 
     /// Waits until it has ended. Errors: it printed too much, or its parent was lost.
-    pub async fn ended(&self) -> Result<(), Halt> {
+    pub async fn await_end(&self) -> Result<(), Halt> {
         let began = clock::monotonic();
         loop {
             if self.poll_parent()? {
@@ -253,7 +253,7 @@ impl Runner {
             return Ok(false);
         };
         let Report::Ran(ran) = report else {
-            return Err(lost_its_way());
+            return Err(parent_lost());
         };
         *self.ran.borrow_mut() = Some(ran);
         Ok(true)
@@ -261,7 +261,8 @@ impl Runner {
 
     /// Sends it its stop signal, and kills it after the time-out.
     async fn end(&self) {
-        let StopSignal { signal, timeout } = StopSignal::of(&self.context.order.subject.stop);
+        let StopSignal { signal, timeout } =
+            StopSignal::from_rule(&self.context.order.subject.stop);
         for (signal, timeout) in [(signal, timeout), (Signal::KILL, KILL_TIMEOUT)] {
             // One whose parent is lost is killed with the rest.
             let Ok(false) = self.poll_parent() else {
@@ -270,19 +271,23 @@ impl Runner {
             let Some(pid) = self.pid.get() else { return };
             self.stopped.set(true);
             launch::signal(pid, signal);
-            let _ = self.context.handle.timeout(timeout, self.over()).await;
+            let _ = self
+                .context
+                .handle
+                .timeout(timeout, self.await_end_or_loss())
+                .await;
         }
     }
 
     /// Waits until it has ended or is lost.
-    async fn over(&self) {
+    async fn await_end_or_loss(&self) {
         while let Ok(false) = self.poll_parent() {
             self.context.handle.sleep(POLL_MAX).await;
         }
     }
 }
 
-fn lost_its_way() -> Halt {
+fn parent_lost() -> Halt {
     Halt::Failed("its parent lost its way".to_owned())
 }
 
@@ -326,7 +331,7 @@ pub async fn translate(
     })?;
     let child = children.follow(process.id(), Role::Generator, TRANSLATE_STOP_SIGNAL);
     let ended = async {
-        child.ended().await;
+        child.await_end().await;
         Ok(())
     };
     let late = || format!("the translation of its output had not ended after {TRANSLATE_TIMEOUT}");

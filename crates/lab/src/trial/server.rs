@@ -83,8 +83,8 @@ impl<'a> ServerTrial<'a> {
             let verified = verified(order, place, number).map_err(Halt::Failed)?;
             let checks = verified.checks;
             let failed = verify::failed_must(&checks);
-            let said = [verify::REQUESTS, walk::STEPS];
-            let extent = checks.iter().find(|check| said.contains(&&*check.name));
+            let names = [verify::REQUESTS, walk::STEPS];
+            let extent = checks.iter().find(|check| names.contains(&&*check.name));
             if let Some(extent) = extent.filter(|of| of.passed && number == 0) {
                 let detail = &extent.detail;
                 self.context
@@ -98,7 +98,7 @@ impl<'a> ServerTrial<'a> {
                 *recorded = (*recorded).max(Some(first));
             }
             self.lifecycle.children.collect();
-            self.participants.lives("its answers were checked")?;
+            self.participants.check_alive("its answers were checked")?;
             match failed {
                 Some(failed) if several => {
                     return Err(Halt::Failed(format!("instance {number}: {failed}")));
@@ -111,7 +111,7 @@ impl<'a> ServerTrial<'a> {
     }
 
     /// Leaves the servers alone as long as the workload says, and then times one request to each; the record has the slowest.
-    async fn rest(&self, places: &Places) -> Result<(), Halt> {
+    async fn rest_and_time(&self, places: &Places) -> Result<(), Halt> {
         let order = &self.context.order;
         if order.workload.rest_ns == 0 {
             return Ok(());
@@ -120,7 +120,7 @@ impl<'a> ServerTrial<'a> {
         let living = self.participants.while_alive("its rest was over", sleeping);
         self.context.unless_interrupted(living).await??;
         for place in places.entries() {
-            let sent = sending::of(&order.workload, &place.authority, order.seed);
+            let sent = sending::from_workload(&order.workload, &place.authority, order.seed);
             let sent = sent.map_err(Halt::Failed)?;
             let took = verify::time_one(&subject_of(order, place, &sent), order.seed);
             let Nanos(took) = took.map_err(|why| {
@@ -147,7 +147,9 @@ impl<'a> ServerTrial<'a> {
             .requires::<Rc<Sampling>>(|_, _, _| {}, |_, _| {})
             .start_timeout(load.start_timeout())
             .stop_timeout(STUCK);
-        let up = self.lifecycle.up(self.lifecycle.after_last(definition));
+        let up = self
+            .lifecycle
+            .bring_up(self.lifecycle.after_last(definition));
         self.participants.while_alive("the window", up).await??;
         match load.window() {
             Some(window) => Ok((load, window)),
@@ -176,8 +178,8 @@ impl<'a> ServerTrial<'a> {
     async fn measure(&mut self, window: Window) -> Result<Result<(), Halt>, Halt> {
         let sleeping = self.context.handle.sleep_until(shortly_before(window.end));
         let waiting = self.context.unless_interrupted(sleeping);
-        let (watched, late, used) = self.through(window, 0, waiting).await;
-        let lived = self.participants.lives("the window ended");
+        let (watched, late, used) = self.pass_window(window, 0, waiting).await;
+        let lived = self.participants.check_alive("the window ended");
         if watched.is_ok() && lived.is_ok() && self.is_ended_by(Ended::Killed) {
             // As early as its clocks allow, so that outstanding requests are not answered.
             self.participants.kill();
@@ -190,7 +192,7 @@ impl<'a> ServerTrial<'a> {
 
     /// Reads all clocks at both edges of a window, of which `samples` were taken before; it is slept through by `waiting`,
     /// which ends shortly before it does. Yields how that ended, how late the clocks were read, and the CPU time of this process.
-    pub(super) async fn through(
+    pub(super) async fn pass_window(
         &self,
         window: Window,
         samples: u32,
@@ -240,11 +242,11 @@ impl<'a> ServerTrial<'a> {
     }
 
     /// Reads the counter before the load and after the checks, which raise it too.
-    async fn counter_before(&self, places: &Places) -> Result<(), Halt> {
+    async fn read_counter_before(&self, places: &Places) -> Result<(), Halt> {
         let Some(counter) = &self.counter else {
             return Ok(());
         };
-        let before = self.number(counter, places, None).await?;
+        let before = self.read_counter(counter, places, None).await?;
         self.context.trial.borrow_mut().counter = Some(CounterReport {
             before,
             ..CounterReport::default()
@@ -253,18 +255,18 @@ impl<'a> ServerTrial<'a> {
     }
 
     /// Reads the counter after the load, and again after the subject was stopped and restarted.
-    async fn counter_after(&mut self, places: &Places) -> Result<(), Halt> {
-        let Some((counter, expected)) = self.acknowledged() else {
+    async fn read_counter_after(&mut self, places: &Places) -> Result<(), Halt> {
+        let Some((counter, expected)) = self.note_acknowledged() else {
             return Ok(());
         };
         // The kernel's counters are those of the load.
-        self.lifecycle.counters_after();
+        self.lifecycle.read_kernel_counters();
         let (stopped, killed) = (
             self.is_ended_by(Ended::Stopped),
             self.is_ended_by(Ended::Killed),
         );
         if !killed {
-            let after = self.number(&counter, places, Some(expected)).await?;
+            let after = self.read_counter(&counter, places, Some(expected)).await?;
             self.note_counter(|report| report.after = Some(after));
         }
         if !(stopped || killed) {
@@ -278,13 +280,13 @@ impl<'a> ServerTrial<'a> {
         self.participants
             .start_anew(&self.lifecycle, &places)
             .await?;
-        let kept = self.number(&counter, &places, Some(expected)).await?;
+        let kept = self.read_counter(&counter, &places, Some(expected)).await?;
         self.note_counter(|report| report.kept = Some(kept));
         Ok(())
     }
 
     /// Records what the load must have added, and returns the counter's expected range.
-    fn acknowledged(&self) -> Option<(PlannedCounter, Expected)> {
+    fn note_acknowledged(&self) -> Option<(PlannedCounter, Expected)> {
         let counter = self.counter.clone()?;
         let mut trial = self.context.trial.borrow_mut();
         let counts = trial.load.as_ref()?.counts;
@@ -304,7 +306,7 @@ impl<'a> ServerTrial<'a> {
     }
 
     /// Reads the counter of the instances until it has settled.
-    async fn number(
+    async fn read_counter(
         &self,
         counter: &PlannedCounter,
         places: &Places,
@@ -315,11 +317,11 @@ impl<'a> ServerTrial<'a> {
         let deadline = clock::monotonic() + COUNTER_TIMEOUT;
         loop {
             self.lifecycle.children.collect();
-            self.participants.lives("its number was read")?;
+            self.participants.check_alive("its number was read")?;
             let ask = |place| ask_number(counter, place);
-            let said: Result<Vec<u64>, Halt> = places.instances.iter().map(ask).collect();
-            let said = match said {
-                Ok(said) => said,
+            let readings: Result<Vec<u64>, Halt> = places.instances.iter().map(ask).collect();
+            let readings = match readings {
+                Ok(readings) => readings,
                 Err(unread) => {
                     // What ends takes its connections with it first: its end says more than theirs.
                     let grace = self.context.handle.sleep(END_GRACE);
@@ -329,7 +331,7 @@ impl<'a> ServerTrial<'a> {
                 }
             };
             let now = clock::monotonic();
-            if let Some(number) = resting.add(now, &said) {
+            if let Some(number) = resting.add(now, &readings) {
                 return Ok(number);
             }
             if now > deadline {
@@ -360,17 +362,19 @@ impl<'a> TrialCourse<'a> for ServerTrial<'a> {
         self.lifecycle.watch_over().await?;
         self.participants.start(&self.lifecycle, &places).await?;
         self.lifecycle.enter(Phase::Ready);
-        self.participants.ready(&self.lifecycle, &places).await?;
+        self.participants
+            .wait_ready(&self.lifecycle, &places)
+            .await?;
         self.lifecycle.enter(Phase::Verify);
         self.verify(&places)?;
         if self.context.order.check_only {
             return Ok(());
         }
-        self.rest(&places).await?;
-        self.counter_before(&places).await?;
+        self.rest_and_time(&places).await?;
+        self.read_counter_before(&places).await?;
         self.lifecycle.enter(Phase::WarmUp);
         if self.context.order.in_turns {
-            return self.in_turns(&places).await;
+            return self.run_turns(&places).await;
         }
         let strace = profiling::attach(&self.context, &self.lifecycle.children).await?;
         let (load, window) = self.start_load(&places).await?;
@@ -396,7 +400,7 @@ impl<'a> TrialCourse<'a> for ServerTrial<'a> {
             return Err(failed);
         }
         drained?;
-        self.counter_after(&places).await
+        self.read_counter_after(&places).await
     }
 
     fn finish(self, trial: &mut Trial) -> Option<Histogram> {
@@ -424,7 +428,7 @@ fn verified(order: &TrialOrder, place: &Place, number: usize) -> Result<Verified
         let checks = walk::walk(&load, scenario, before, timeout);
         return Ok(Verified::from(checks));
     }
-    let sent = sending::of(&order.workload, &place.authority, order.seed)?;
+    let sent = sending::from_workload(&order.workload, &place.authority, order.seed)?;
     Ok(verify::verify(&subject_of(order, place, &sent), order.seed))
 }
 
@@ -437,7 +441,7 @@ fn subject_of<'a>(
         workload: &order.workload,
         sent,
         to: place.destination(),
-        is_http2: Spoken::of(&order.cell).is_http2,
+        is_http2: Spoken::from_cell(&order.cell).is_http2,
     }
 }
 

@@ -30,10 +30,10 @@ use prony_load::target;
 /// How long each part of an answer may be waited for.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Where a server is.
+/// The place of a server.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Place {
-    /// Where to connect.
+    /// The address to connect to.
     pub address: SocketAddr,
     /// What `Host` says.
     pub authority: String,
@@ -42,13 +42,13 @@ pub struct Place {
 }
 
 impl Place {
-    /// Where a peer is to be that is reached over `network`.
-    pub fn of_peer(network: &Network, trial: &Trial) -> io::Result<Place> {
+    /// The place of a peer that is reached over `network`.
+    pub fn for_peer(network: &Network, trial: &Trial) -> io::Result<Place> {
         let port = ports(trial.isolation.network_namespace, 0, 1)?[0];
         Ok(Place::at(network.peer_address(), port))
     }
 
-    fn of_url(url: &str) -> io::Result<Place> {
+    fn from_url(url: &str) -> io::Result<Place> {
         let target = target::read(url).map_err(io::Error::other)?;
         let authority = target.host_and_port();
         let mut addresses = (target.host.as_str(), target.port).to_socket_addrs()?;
@@ -65,8 +65,8 @@ impl Place {
     /// Requests `path` on a connection of its own. Of the body only the start is kept, so that the largest
     /// payload costs no memory.
     pub fn request(&self, method: &Method, path: &str) -> Result<Answer, String> {
-        let kept = KeptBody::Start(ANSWER_BYTES_MAX);
-        exchange::once(&self.destination(), (method, path), ANSWER_TIMEOUT, kept)
+        let keep = KeptBody::Start(ANSWER_BYTES_MAX);
+        exchange::once(&self.destination(), (method, path), ANSWER_TIMEOUT, keep)
     }
 
     /// It, as one connects to it.
@@ -95,7 +95,7 @@ impl Place {
     }
 }
 
-/// Where all of a trial are.
+/// The places of all servers of a trial.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Places {
     /// The instances of the subject, at least one.
@@ -107,15 +107,15 @@ pub struct Places {
 }
 
 impl Places {
-    /// Where those of `order` are or are to be, on the far side of `network`. Where the subject is to speak TLS, the
+    /// The places of the servers of `order`, on the far side of `network`. Where the subject is to speak TLS, the
     /// certificate of this trial is made, in its folder.
     pub fn find(order: &TrialOrder, network: &Network, trial: &Trial) -> io::Result<Places> {
-        let trust = match Spoken::of(&order.cell).is_secure {
+        let trust = match Spoken::from_cell(&order.cell).is_secure {
             true => Some(Trust::Certificate(certificate(order, network)?)),
             false => None,
         };
         let url = match &order.subject.source {
-            Source::Url { url } => Some(Place::of_url(url)?),
+            Source::Url { url } => Some(Place::from_url(url)?),
             _ => None,
         };
         let instances = if url.is_some() { 0 } else { instances(order) };
@@ -191,8 +191,8 @@ pub fn instances(order: &TrialOrder) -> usize {
 /// `count` different ports. `own`: the network is the trial's own, where `used` of the
 /// servers' ports have been given away. Another process may take one that is only free
 /// before its server does; that one then fails to start, and says so.
-fn ports(own: bool, used: usize, count: usize) -> io::Result<Vec<u16>> {
-    if !own {
+fn ports(has_own_network: bool, used: usize, count: usize) -> io::Result<Vec<u16>> {
+    if !has_own_network {
         let bind = |_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
         let held: Vec<TcpListener> = (0..count).map(bind).collect::<io::Result<_>>()?;
         let port = |held: &TcpListener| Ok(held.local_addr()?.port());
@@ -212,9 +212,9 @@ pub fn resolve(order: &TrialOrder, places: &Places, instance: usize, place: &Pla
     let subject = &order.subject;
     let threads = order.cell.settings.get(THREADS).cloned();
     let threads = threads.unwrap_or_else(|| subject.threads.to_string());
-    let mut values = of_server(&order.work_dir, place, threads, 0);
+    let mut values = server_values(&order.work_dir, place, threads, 0);
     values.extend(braced([("instance", instance.to_string())]));
-    values.extend(of_backings(order, places));
+    values.extend(backing_values(order, places));
     values.extend(folders(order, subject, &order.cell));
     if let Some(Trust::Certificate(certificate)) = &place.trust {
         let files = [
@@ -241,7 +241,7 @@ pub fn resolve_backing(
     resolve_service(
         order,
         backing,
-        of_server(work, place, threads_of(backing), 0),
+        server_values(work, place, threads_of(backing), 0),
     )
 }
 
@@ -253,7 +253,7 @@ pub fn resolve_front(
     place: &Place,
     work: &Path,
 ) -> Resolved {
-    let mut values = of_server(work, place, threads_of(front), 0);
+    let mut values = server_values(work, place, threads_of(front), 0);
     values.push(("{upstreams}".to_owned(), places.upstreams()));
     resolve_service(order, front, values)
 }
@@ -269,7 +269,7 @@ fn threads_of(server: &PlannedSubject) -> String {
 }
 
 /// `{NAME}` of each backing service: where it is.
-fn of_backings(order: &TrialOrder, places: &Places) -> Values {
+fn backing_values(order: &TrialOrder, places: &Places) -> Values {
     let backings = order.backings.iter().zip(&places.backings);
     let value = |(backing, place): (&PlannedSubject, &Place)| {
         (format!("{{{}}}", backing.id), place.authority.clone())
@@ -281,15 +281,15 @@ fn of_backings(order: &TrialOrder, places: &Places) -> Values {
 pub fn resolve_peer(
     order: &TrialOrder,
     peer: &PlannedSubject,
-    asked: &PlannedClient,
+    client: &PlannedClient,
     place: &Place,
 ) -> Resolved {
-    let threads = asked.peer_threads.max(1).to_string();
-    let values = of_server(&order.work_dir, place, threads, asked.payload_bytes);
+    let threads = client.peer_threads.max(1).to_string();
+    let values = server_values(&order.work_dir, place, threads, client.payload_bytes);
     resolve_service(order, peer, values)
 }
 
-fn of_server(work: &Path, place: &Place, threads: String, payload_bytes: u64) -> Values {
+fn server_values(work: &Path, place: &Place, threads: String, payload_bytes: u64) -> Values {
     braced([
         ("host", place.address.ip().to_string()),
         ("port", place.address.port().to_string()),
@@ -522,14 +522,14 @@ mod tests {
         let front = server("front/nginx", &["{port}", "{upstreams}", "{threads}"]);
         let places = places(&[81, 82]);
         let second = resolve(&order, &places, 1, &places.instances[1]);
-        let told = [
+        let words = [
             "1",
             "82",
             "127.0.0.1:90",
             "{backing/x}",
             "redis://127.0.0.1:90/1",
         ];
-        assert_eq!(second.command, told);
+        assert_eq!(second.command, words);
         let (place, work) = (&places.backings[0], Path::new("/w/redis"));
         let backing = resolve_backing(&order, &order.backings[0], place, work);
         assert_eq!(backing.command, ["90", "/w/redis", "{upstreams}"]);
@@ -544,7 +544,7 @@ mod tests {
         let place = place(81);
         let resolve =
             |order: &TrialOrder, place: &Place| super::resolve(order, &places(&[81]), 0, place);
-        let asked = PlannedProgram {
+        let work = PlannedProgram {
             work: "start".to_owned(),
             args: texts(&["-x", "{count}"]),
             ..PlannedProgram::default()
@@ -552,7 +552,7 @@ mod tests {
         let usual = order(&[]);
         let server = resolve(&usual, &place);
         assert_eq!(server.command, ["/b/on", "3", "/w", "81"]);
-        let program = resolve_program(&usual, &asked, 1);
+        let program = resolve_program(&usual, &work, 1);
         assert_eq!(program.command, ["/b/on", "1", "start", "7", "-x", "7"]);
         assert!(program.env.is_empty() && program.dir == Path::new("/s"));
         let chosen = order(&[
@@ -574,7 +574,7 @@ mod tests {
     #[test]
     fn a_client_is_told_whom_to_ask_and_its_peer_what_to_serve() {
         let place = place(81);
-        let asked = PlannedClient {
+        let work = PlannedClient {
             work: "requests".to_owned(),
             path: "/x".to_owned(),
             peer_threads: 5,
@@ -594,8 +594,8 @@ mod tests {
             "{work}",
         ]);
         order.subject.client_translate = texts(&["{dir}/t", "{connections}"]);
-        let (client, translate) = resolve_client(&order, &asked, 4, &place);
-        let told = [
+        let (client, translate) = resolve_client(&order, &work, 4, &place);
+        let words = [
             "/b/off",
             "10/2/4",
             "2",
@@ -606,7 +606,7 @@ mod tests {
             "/x",
             "--allocator=mimalloc",
         ];
-        assert_eq!(client.command, told);
+        assert_eq!(client.command, words);
         assert_eq!(client.env["LD_PRELOAD"], "/s/libmimalloc.so");
         assert_eq!(translate.command, ["/s/t", "10"]);
         assert!(translate.env.is_empty() && translate.dir == client.dir);
@@ -621,7 +621,7 @@ mod tests {
             originals_dir: "/o".to_owned(),
             ..order.subject.clone()
         };
-        let peer = resolve_peer(&order, &peer, &asked, &place);
+        let peer = resolve_peer(&order, &peer, &work, &place);
         assert_eq!(peer.command, ["/b/on", "/o/thing", "5", "9", "81"]);
         assert!(peer.env.is_empty());
     }

@@ -42,13 +42,13 @@ pub struct Visited {
 
 impl ServerTrial<'_> {
     /// Runs all turns, and the drain after the last. What was measured is kept however it ends.
-    pub(super) async fn in_turns(&mut self, places: &Places) -> Result<(), Halt> {
+    pub(super) async fn run_turns(&mut self, places: &Places) -> Result<(), Halt> {
         let mut visited = Visited::default();
         // As in a trial with a single window.
         let _ = launch::urgent(true);
-        let ended = self.all_turns(places, &mut visited).await;
+        let ended = self.follow_turns(places, &mut visited).await;
         let _ = launch::urgent(false);
-        self.go_on(&visited);
+        self.resume(&visited);
         self.note_late(visited.late);
         let Some(load) = &visited.load else {
             return ended;
@@ -70,16 +70,16 @@ impl ServerTrial<'_> {
         }
     }
 
-    async fn all_turns(&mut self, places: &Places, visited: &mut Visited) -> Result<(), Halt> {
+    async fn follow_turns(&mut self, places: &Places, visited: &mut Visited) -> Result<(), Halt> {
         self.pause(visited).await?;
         self.lifecycle.report(Report::Waiting);
         loop {
             let Some(turn) = self.turns.next().await else {
                 return Err(Halt::Interrupted);
             };
-            self.go_on(visited);
+            self.resume(visited);
             self.lifecycle.children.collect();
-            self.participants.lives("its turn")?;
+            self.participants.check_alive("its turn")?;
             let turned = match turn {
                 TurnOrder::Finish => return Ok(()),
                 TurnOrder::WarmUp { length_ns } => {
@@ -104,7 +104,7 @@ impl ServerTrial<'_> {
         stop_processes(&self.context.handle, generator(visited)).await
     }
 
-    fn go_on(&self, visited: &Visited) {
+    fn resume(&self, visited: &Visited) {
         continue_processes(generator(visited));
         self.context.awake.set();
     }
@@ -131,13 +131,13 @@ impl ServerTrial<'_> {
             window_start_ns: end.0,
             window_end_ns: end.0,
         })?;
-        self.turned(&load, length).await
+        self.await_turn(&load, length).await
     }
 
-    async fn turned(&self, load: &Load, length: Nanos) -> Result<Turned, Halt> {
+    async fn await_turn(&self, load: &Load, length: Nanos) -> Result<Turned, Halt> {
         let turned = self
             .participants
-            .while_alive("its turn was over", load.turned(length));
+            .while_alive("its turn was over", load.await_turn(length));
         self.context.unless_interrupted(turned).await??
     }
 
@@ -167,11 +167,11 @@ impl ServerTrial<'_> {
         }
         // The memory marks are read at the end of each visit.
         let (slept, late, _) =
-            (self.through(Window { start, end }, 1, self.sleep_until(end))).await;
+            (self.pass_window(Window { start, end }, 1, self.sleep_until(end))).await;
         slept?;
-        self.participants.lives("its visit ended")?;
+        self.participants.check_alive("its visit ended")?;
         visited.late = visited.late.max(late);
-        let turned = self.turned(&load, lead_in + length).await?;
+        let turned = self.await_turn(&load, lead_in + length).await?;
         let first = *visited.first.get_or_insert(start);
         self.context.trial.borrow_mut().visits.push(Visit {
             start_ns: start.since(first).0,
@@ -202,11 +202,11 @@ fn generator(visited: &Visited) -> Option<u32> {
 
 /// Sends SIGSTOP to every descendant except `kept`, including those forked meanwhile, and waits until all their threads
 /// are stopped.
-async fn stop_processes(handle: &Handle, kept: Option<u32>) -> Result<(), Halt> {
+async fn stop_processes(handle: &Handle, spared: Option<u32>) -> Result<(), Halt> {
     let deadline = clock::monotonic() + STOP_TIMEOUT;
     loop {
         // A stopped process cannot fork: once all that are found are stopped, all have been found.
-        let moving: Vec<u32> = others(kept)
+        let moving: Vec<u32> = others(spared)
             .into_iter()
             .filter(|&pid| launch::moves(pid))
             .collect();
@@ -225,14 +225,14 @@ async fn stop_processes(handle: &Handle, kept: Option<u32>) -> Result<(), Halt> 
 }
 
 /// Sends SIGCONT to every descendant except `kept`.
-fn continue_processes(kept: Option<u32>) {
-    for pid in others(kept) {
+fn continue_processes(spared: Option<u32>) {
+    for pid in others(spared) {
         launch::signal(pid, Signal::CONT);
     }
 }
 
-fn others(kept: Option<u32>) -> Vec<u32> {
+fn others(spared: Option<u32>) -> Vec<u32> {
     let mut all = launch::descendants(std::process::id());
-    all.retain(|&pid| Some(pid) != kept);
+    all.retain(|&pid| Some(pid) != spared);
     all
 }

@@ -286,7 +286,7 @@ pub fn cores() -> Cores {
 }
 
 /// The trials of a subject, by its folder's name.
-pub fn of<'a>(run: &'a Stored, name: &str) -> Vec<&'a Trial> {
+pub fn trials_of<'a>(run: &'a Stored, name: &str) -> Vec<&'a Trial> {
     let cell = format!("test/{name} ping c=4");
     run.trials
         .iter()

@@ -99,7 +99,7 @@ fn profile(has: &dyn Fn(&str) -> bool) -> Option<Means> {
     match (has("profile"), has("no-perf")) {
         (false, _) => None,
         (true, false) => Some(Means::find(&path)),
-        (true, true) => Some(Means::of(&|_| Err(refused()), &|| Err(refused()), strace)),
+        (true, true) => Some(Means::new(&|_| Err(refused()), &|| Err(refused()), strace)),
     }
 }
 

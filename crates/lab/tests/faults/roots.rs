@@ -12,7 +12,7 @@ use prony_lab::subject::Subject;
 use prony_lab::supervise::SupervisedLauncher;
 use prony_record::{Outcome, PlannedSetting, PlannedSubject};
 
-use crate::fixture::{FALLBACK, Fixture, Isolation, NAMESPACES, good, of, plan};
+use crate::fixture::{FALLBACK, Fixture, Isolation, NAMESPACES, good, plan, trials_of};
 
 const SUBJECT: &str = r#"
 name = "rooted"
@@ -206,7 +206,7 @@ fn a_subject_is_built_and_measured_in_its_root() {
     let start: Vec<&str> = subject.start.iter().map(String::as_str).collect();
     let planned = planned(&subject, &ready, &start);
     let run = fixture.run(&plan(vec![planned], 1, 300), &[]);
-    let trials = of(&run, "rooted");
+    let trials = trials_of(&run, "rooted");
     assert!(
         matches!(trials.as_slice(), [trial] if trial.outcome == Outcome::Measured),
         "{trials:#?}"
@@ -253,7 +253,7 @@ fn user_0_without_capabilities_wrote_to_the_machine() {
     }];
     plan.cells[0].settings = [("overflow".to_owned(), "1".to_owned())].into();
     let run = fixture.run(&plan, &[]);
-    let trials = of(&run, "rooted");
+    let trials = trials_of(&run, "rooted");
     assert!(
         matches!(trials.as_slice(), [trial] if trial.outcome == Outcome::Measured),
         "{trials:#?}"
@@ -286,7 +286,7 @@ fn a_process_outside_led_out_of_a_root() {
     plan.cells[0].around.backings = vec![outside.id.clone()];
     plan.backings.push(outside);
     let run = fixture.run(&plan, &[]);
-    assert_eq!(of(&run, "rooted")[0].outcome, Outcome::Measured);
+    assert_eq!(trials_of(&run, "rooted")[0].outcome, Outcome::Measured);
     let logs = logs(&fixture);
     assert!(logs.contains("looked into one\n"), "into itself: {logs}");
     assert!(!logs.contains("out by"), "{logs}");

@@ -15,7 +15,7 @@ use prony_lab::supervise::SupervisedLauncher;
 use prony_record::{Arrival, CheckResult, Exit, Outcome, Phase, ProcessRecord, Role, Trial};
 
 use crate::fixture::{
-    FALLBACK, Fixture, Isolation, Missing, NAMESPACES, good, of, plan, subject, wait_line,
+    FALLBACK, Fixture, Isolation, Missing, NAMESPACES, good, plan, subject, trials_of, wait_line,
 };
 use crate::{clients, killed, networks, profiles, programs, roots, services, visits};
 
@@ -251,7 +251,7 @@ fn missing(isolation: Isolation) -> Option<Missing> {
 }
 
 fn only<'a>(run: &'a Stored, name: &str) -> &'a Trial {
-    let trials = of(run, name);
+    let trials = trials_of(run, name);
     assert_eq!(trials.len(), 1, "{name}: {trials:#?}");
     trials[0]
 }
@@ -416,8 +416,8 @@ fn faults_are_recorded_and_the_run_goes_on(isolation: Isolation) {
     let run = fixture.run(&plan(subjects, 3, 500), &[]);
 
     // A cell that fails before the load is tried twice, and never measured.
-    assert_eq!(of(&run, "wrong-sequence").len(), 2);
-    let wrong = of(&run, "wrong-sequence")[0];
+    assert_eq!(trials_of(&run, "wrong-sequence").len(), 2);
+    let wrong = trials_of(&run, "wrong-sequence")[0];
     let (phase, reason) = failure(wrong);
     assert!(
         phase == Phase::Verify && reason.contains("`echo`"),
@@ -425,7 +425,7 @@ fn faults_are_recorded_and_the_run_goes_on(isolation: Isolation) {
     );
     assert!(wrong.load.is_none() && wrong.window_ns == 0);
 
-    let never = of(&run, "never-ready")[0];
+    let never = trials_of(&run, "never-ready")[0];
     let (phase, reason) = failure(never);
     assert!(
         phase == Phase::Ready && reason.contains("not ready after 1.50s"),
@@ -434,25 +434,25 @@ fn faults_are_recorded_and_the_run_goes_on(isolation: Isolation) {
     assert_eq!(never.log_tail.len(), 3, "{never:#?}");
     assert!(reason.ends_with(&never.log_tail[2]), "{reason}");
 
-    let (phase, reason) = failure(of(&run, "absent")[0]);
+    let (phase, reason) = failure(trials_of(&run, "absent")[0]);
     assert!(
         phase == Phase::Start && reason.contains("/nowhere/to/be/found"),
         "{reason}"
     );
-    let (phase, reason) = failure(of(&run, "exits")[0]);
+    let (phase, reason) = failure(trials_of(&run, "exits")[0]);
     assert_eq!(phase, Phase::Ready);
     assert_eq!(
         reason,
         "the subject exited with status 3 before it was ready; its last line: no such option"
     );
 
-    for trial in of(&run, "closes") {
+    for trial in trials_of(&run, "closes") {
         assert_eq!(trial.outcome, Outcome::Measured, "{trial:#?}");
         assert!(!check(trial, "keep-alive").passed);
     }
-    assert_eq!(of(&run, "slow-start").len(), 3);
+    assert_eq!(trials_of(&run, "slow-start").len(), 3);
     assert!(
-        of(&run, "slow-start")
+        trials_of(&run, "slow-start")
             .iter()
             .all(|trial| trial.outcome == Outcome::Measured)
     );

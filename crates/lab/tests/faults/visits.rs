@@ -6,7 +6,7 @@ use prony_base::Random;
 use prony_record::{Outcome, Phase, Plan, PlannedSubject, PlannedVisits, Trial};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::fixture::{Fixture, Isolation, good, of, plan, subject, wait_line};
+use crate::fixture::{Fixture, Isolation, good, plan, subject, trials_of, wait_line};
 use crate::killed::{ends_in_time, kill_after};
 use crate::programs::Named;
 
@@ -113,7 +113,7 @@ fn neighbours_stand_still(isolation: Isolation) {
         let long: u64 = long.map(|(_, count)| count).sum();
         assert!(long < 4 * 5 / 2, "{long} latencies are as long as a pause");
     }
-    for trial in of(&run, "drowsy") {
+    for trial in trials_of(&run, "drowsy") {
         for who in ["server", "child"] {
             let still = stood_still_ms(trial, who);
             assert!(still >= 102, "the {who} stood still for {still} ms only");
@@ -161,13 +161,13 @@ fn one_that_dies_in_its_turn(isolation: Isolation) {
     let mut plan = in_turns(vec![dies, good()], 1, 40);
     plan.warmup_ns = 20_000_000;
     let run = fixture.run(&plan, &[]);
-    let dead = of(&run, "dies")[0];
+    let dead = trials_of(&run, "dies")[0];
     let Outcome::Failed { phase, reason } = &dead.outcome else {
         panic!("{dead:#?}");
     };
     assert_eq!(*phase, Phase::Measure, "{reason}");
     assert!(reason.contains("was ended by signal 9"), "{reason}");
-    assert_whole(of(&run, "slow-start")[0], 40);
+    assert_whole(trials_of(&run, "slow-start")[0], 40);
 }
 
 fn all_measured(run: &prony_lab::store::Stored, plan: &Plan) {

@@ -123,7 +123,7 @@ pub fn of_cell(case: &Case<'_>) -> Option<ClientFigures> {
     let interval = |of: fn(&ProgramReport) -> Option<f64>| {
         Figure::interval(runs.iter().filter_map(|(_, run)| of(run)))
     };
-    let busy = |trial: &Trial| client::Busy::of(trial, &case.records.plan.cores);
+    let busy = |trial: &Trial| client::Busy::new(trial, &case.records.plan.cores);
     let (limits, limit) = by_name(runs.iter().filter_map(|(trial, _)| limit(&busy(trial))));
     Some(ClientFigures {
         work: planned.work.clone(),
@@ -171,7 +171,7 @@ fn threads(cell: &Cell, planned: u32) -> String {
 pub fn download_bytes_per_s(trial: &Trial, run: &ProgramReport) -> Option<f64> {
     let line = measure::line(run)?;
     let mean_ns = line.figures.get("download_ns")?.mean;
-    let whole = client::said(trial).is_none_or(|said| said.failed == 0);
+    let whole = client::figures(trial).is_none_or(|said| said.failed == 0);
     let is_known = whole && line.count > 0 && mean_ns > 0.0;
     is_known.then(|| line.bytes as f64 / line.count as f64 / (mean_ns / 1e9))
 }
@@ -225,7 +225,7 @@ fn counts(case: &Case<'_>, runs: &[(&Trial, &ProgramReport)]) -> Counts {
             add(&mut counts.answered, line.count);
             add(&mut counts.bytes, line.bytes);
         }
-        let said = client::said(trial);
+        let said = client::figures(trial);
         add(&mut counts.failed, said.map_or(0, |said| said.failed));
         let in_flight = said.and_then(|said| said.in_flight);
         add_known(&mut counts.in_flight, at == 0, in_flight);

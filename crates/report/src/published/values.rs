@@ -103,7 +103,7 @@ pub fn of_all(case: &Case<'_>, metric: CellMetric) -> Option<Figure> {
             let loads = case.measured().filter_map(|trial| trial.load.as_ref());
             let of_clients = case
                 .runs()
-                .filter_map(|(trial, _)| Some(client::said(trial)?.failed));
+                .filter_map(|(trial, _)| Some(client::figures(trial)?.failed));
             loads.map(measure::errors).chain(of_clients).collect()
         }
         CellMetric::Missed => runs().map(|of| of.missed_count).collect(),

@@ -173,11 +173,11 @@ fn document(
         all.collect::<Vec<_>>()
     });
     let own = pairs.each_ref().map(|of| {
-        let of = of.iter().filter_map(|pairs| Variance::of(pairs));
+        let of = of.iter().filter_map(|pairs| Variance::from_pairs(pairs));
         of.collect::<Vec<_>>()
     });
     let (variances, alike) = moderated(&own);
-    let siblings = own.each_ref().map(|own| Siblings::of(own, alike));
+    let siblings = own.each_ref().map(|own| Siblings::new(own, alike));
     let confidence = match are_a_family {
         true => together(&siblings),
         false => CONFIDENCE,

@@ -166,11 +166,13 @@ fn of_every_server_in_a_document_intervals_hold_the_ratio() {
                     };
                     let document: Vec<_> = residuals.iter().map(&mut of_server).collect();
                     let of_cells = |of: &Vec<Vec<(f64, f64)>>| -> Vec<Variance> {
-                        of.iter().filter_map(|pairs| Variance::of(pairs)).collect()
+                        of.iter()
+                            .filter_map(|pairs| Variance::from_pairs(pairs))
+                            .collect()
                     };
                     let variances: Vec<Vec<Variance>> = document.iter().map(of_cells).collect();
                     let (moderated, alike) = moderated(&variances);
-                    let siblings = variances.iter().map(|of| Siblings::of(of, alike));
+                    let siblings = variances.iter().map(|of| Siblings::new(of, alike));
                     let of_family = together(&siblings.collect::<Vec<_>>());
                     let mut is_missed = false;
                     for ((of, variances), held) in document.iter().zip(moderated).zip(&mut held) {
@@ -327,7 +329,7 @@ fn slow_downs_are_told_as_often_as_a_run_says_beforehand_and_intervals_hold_them
 /// What the first blocks of a comparison and of a copy show, which have the reference in common.
 fn first_blocks(sides: &[Vec<(f64, f64)>; 2], blocks: usize) -> FirstBlocks {
     let own = sides.each_ref().map(|pairs| {
-        let variance = Variance::of(&pairs[..blocks]);
+        let variance = Variance::from_pairs(&pairs[..blocks]);
         vec![variance.expect("blocks")]
     });
     let variances: Vec<Variance> = moderated(&own).0.into_iter().flatten().collect();

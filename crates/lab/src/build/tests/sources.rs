@@ -18,8 +18,8 @@ fn git(folder: &Path, words: &[&str]) -> String {
         .args(words)
         .output()
         .expect("git runs");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "git {words:?}: {said}");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "git {words:?}: {message}");
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
@@ -111,10 +111,10 @@ fn the_named_revision_is_built_and_no_other() {
     assert!(Path::new(&first.dir).join("source/made").exists());
     assert!(!upstream.folder().join("made").exists());
     // What is there is not asked for again, nor is the repository needed for it any more.
-    let asked = upstream.fixture.launcher.count(" fetch ");
+    let fetches = upstream.fixture.launcher.count(" fetch ");
     fs::remove_dir_all(upstream.folder()).unwrap();
     assert!(upstream.fixture.ready(&upstream.subject(one)).cached);
-    assert_eq!(upstream.fixture.launcher.count(" fetch "), asked);
+    assert_eq!(upstream.fixture.launcher.count(" fetch "), fetches);
 }
 
 #[test]
@@ -123,8 +123,8 @@ fn a_revision_that_is_not_there_is_named_and_nothing_is_kept() {
     let none = "0123456789abcdef0123456789abcdef01234567";
     for (revision, what) in [(none, "commit"), ("v9", "tag"), ("main", "tag")] {
         let failed = upstream.fixture.failed(&upstream.subject(revision));
-        let said = format!("has no {what} `{revision}`");
-        assert!(failed.reason.contains(&said), "{}", failed.reason);
+        let message = format!("has no {what} `{revision}`");
+        assert!(failed.reason.contains(&message), "{}", failed.reason);
         assert!(
             failed.remedy.contains("git clone --bare file://"),
             "{}",
@@ -149,8 +149,8 @@ fn a_tag_that_moved_was_taken_for_what_it_was() {
     assert!(upstream.fixture.ready(&subject).cached);
     git(&upstream.folder(), &["tag", "-f", "v1", two]);
     let failed = upstream.fixture.failed(&subject);
-    let said = format!("moved: it named {one}, and names {two} now");
-    assert!(failed.reason.contains(&said), "{}", failed.reason);
+    let message = format!("moved: it named {one}, and names {two} now");
+    assert!(failed.reason.contains(&message), "{}", failed.reason);
     // What it says to do helps, and out of reach of the repository what is known counts.
     assert!(failed.remedy.starts_with("rm -r "), "{}", failed.remedy);
     for (bare, _) in upstream.kept() {
@@ -173,18 +173,19 @@ fn what_cannot_be_reached_is_not_run_and_says_what_would_bring_it() {
         upstream.fixture.folder.path().join("away"),
     )
     .unwrap();
-    let gone = upstream.fixture.failed(&subject).not_run("c/mine");
+    let not_run = upstream.fixture.failed(&subject).not_run("c/mine");
     assert!(
-        gone.reason
+        not_run
+            .reason
             .starts_with("its source cannot be had: git ls-remote:"),
         "{}",
-        gone.reason
+        not_run.reason
     );
     let wanted = format!(
         "git clone --bare {} originals/thing && export PRONY_ORIGINALS=\"$PWD/originals\"",
         upstream.address()
     );
-    assert_eq!(gone.remedy, wanted);
+    assert_eq!(not_run.remedy, wanted);
     // The folder that is named has it under its own name.
     let originals = upstream.fixture.folder.path().join("originals");
     upstream.fixture.originals = Some(originals.clone());
@@ -219,7 +220,7 @@ fn without_git_the_reason_is_git() {
         cache: &upstream.fixture.cache(),
         originals: None,
         prony: Path::new("/usr/bin/prony"),
-        kept: KEPT,
+        builds_max: KEPT,
         cancel: &upstream.fixture.cancel,
         only_kept: false,
     };
@@ -276,17 +277,17 @@ fn a_checkout_that_was_changed_is_refused_until_the_change_has_a_name() {
 fn a_fetch_that_was_killed_in_the_middle_is_begun_anew() {
     let upstream = Upstream::new();
     let subject = upstream.subject(&upstream.commits[0]);
-    let whole = upstream.fixture.ready(&subject);
+    let prepared = upstream.fixture.ready(&subject);
     let (bare, is_whole) = upstream.kept().remove(0);
     assert!(is_whole);
     // As a kill leaves it: no marker, a lock of git's own, half of what was there; and a work tree that is cut off.
     fs::remove_file(bare.join(MARKER)).unwrap();
     fs::write(bare.join("shallow.lock"), "").unwrap();
     fs::remove_dir_all(bare.join("objects")).unwrap();
-    let dir = PathBuf::from(&whole.dir);
+    let dir = PathBuf::from(&prepared.dir);
     fs::remove_file(dir.join(MARKER)).unwrap();
     fs::write(dir.join("source/main.c"), "ha").unwrap();
-    drop(whole);
+    drop(prepared);
     let again = upstream.fixture.ready(&subject);
     assert!(!again.cached);
     assert_eq!(again.version, "one");

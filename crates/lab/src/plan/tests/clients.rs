@@ -198,8 +198,8 @@ fn a_peer_that_cannot_be_built_takes_its_cells_with_it() {
     assert!(settled.cells.iter().all(|cell| cell.workload != "far"));
     assert_eq!((settled.peers.len(), settled.networks.len()), (1, 0));
     assert_eq!((settled.subjects.len(), settled.workloads.len()), (2, 2));
-    let gone = |gone: &&prony_record::NotRun| gone.what == "test/other";
-    assert_eq!(settled.not_run.iter().filter(gone).count(), 1);
+    let skipped = |skipped: &&prony_record::NotRun| skipped.what == "test/other";
+    assert_eq!(settled.not_run.iter().filter(skipped).count(), 1);
     let none = settle(settled, &[("test/counter".to_owned(), failed())]);
     assert!(none.cells.is_empty() && none.subjects.is_empty() && none.peers.is_empty());
 }
@@ -234,8 +234,8 @@ fn the_shipped_experiments_of_clients_are_planned() {
         .workloads
         .iter()
         .map(|w| {
-            let asked = w.client.as_ref().unwrap();
-            (w.connections[0], asked.threads, asked.peer_threads)
+            let client = w.client.as_ref().unwrap();
+            (w.connections[0], client.threads, client.peer_threads)
         })
         .collect();
     assert_eq!(
@@ -257,7 +257,7 @@ fn the_shipped_experiments_of_clients_are_planned() {
     let named = planned
         .not_run
         .iter()
-        .filter(|gone| gone.reason.contains("thread"))
+        .filter(|skipped| skipped.reason.contains("thread"))
         .count();
     assert_eq!(
         (planned.cells.len() + named, planned.not_run.len()),
@@ -265,16 +265,16 @@ fn the_shipped_experiments_of_clients_are_planned() {
         (14 * 8 + 6, named)
     );
     let (haiku, all) = shipped("haiku-net-bench.toml");
-    let whole = plan(&haiku, &all, &machine(&all), &Options::default()).unwrap();
+    let full = plan(&haiku, &all, &machine(&all), &Options::default()).unwrap();
     assert_eq!(
-        (whole.cells.len(), whole.peers.len(), whole.networks.len()),
+        (full.cells.len(), full.peers.len(), full.networks.len()),
         (8 * 4 + 2 * 3, 3, 1)
     );
-    assert_eq!((whole.duration_ns, whole.not_run.len()), (0, 0));
+    assert_eq!((full.duration_ns, full.not_run.len()), (0, 0));
     let few = plan(&haiku, &all, &machine(&all), &quick()).unwrap();
     for workload in &few.workloads {
-        let asked = workload.client.as_ref().unwrap();
+        let client = workload.client.as_ref().unwrap();
         assert_eq!(workload.connections, [10]);
-        assert!(asked.payload_bytes <= 20 << 20);
+        assert!(client.payload_bytes <= 20 << 20);
     }
 }

@@ -135,9 +135,9 @@ fn an_experiment_of_programs_asks_nothing_of_the_network() {
 
 #[test]
 fn quick_keeps_listed_sizes_and_cuts_large_ones() {
-    let quick_of = |said: &str| {
+    let quick_of = |lines: &str| {
         let text = format!(
-            "{TWO}run = {{ quick = {{ {said} }} }}
+            "{TWO}run = {{ quick = {{ {lines} }} }}
             workload = [{{ work = 'start', count = [10, 100, 1000, 5000], subjects = ['test/a'] }}]"
         );
         let plan = planned(&text, &quick());
@@ -182,12 +182,12 @@ fn a_server_among_programs_and_a_work_that_nobody_does_are_named() {
     );
     let text = text.replace("{ ref = './b' }", "{ ref = './b' }, { cmd = 's {port}' }");
     let plan = planned(&text, &Options::default());
-    let said: Vec<String> = plan
+    let lines: Vec<String> = plan
         .not_run
         .iter()
         .map(|n| format!("{}: {}", n.what, n.reason))
         .collect();
-    insta::assert_snapshot!(said.join("\n"), @"
+    insta::assert_snapshot!(lines.join("\n"), @"
     test/a realtime: does not do this work: the garbage collector may stop any thread
     test/b realtime: does not do this work: `realtime` is none of its works
     test/b event: does not do this work: the garbage collector may stop any thread
@@ -259,13 +259,13 @@ fn a_kernel_setting_that_may_not_be_written_leaves_out_its_other_values() {
     assert_eq!(ids(&planned("950000", true)).len(), 2);
     let fixed = planned("950000", false);
     assert_eq!(ids(&fixed), ["test/a start n=5 throttle=950000"]);
-    let gone = &fixed.not_run[0];
-    assert_eq!(gone.what, "throttle=-1");
+    let skipped = &fixed.not_run[0];
+    assert_eq!(skipped.what, "throttle=-1");
     assert_eq!(
-        gone.reason,
+        skipped.reason,
         "kernel.sched_rt_runtime_us is 950000 and may not be written"
     );
-    assert_eq!(gone.remedy, "sysctl -w kernel.sched_rt_runtime_us=-1");
+    assert_eq!(skipped.remedy, "sysctl -w kernel.sched_rt_runtime_us=-1");
     let without = plan(
         &experiment,
         &subjects,
@@ -299,12 +299,12 @@ fn a_library_that_is_nowhere_is_named_with_the_command_that_brings_it() {
     assert_eq!(ids(&planned(&["other.so"], "debian")).len(), 2);
     let without = planned(&["libmimalloc.so.2"], "debian");
     assert_eq!(ids(&without), ["test/a start n=5 allocator=std"]);
-    let [gone] = without.not_run.as_slice() else {
+    let [skipped] = without.not_run.as_slice() else {
         panic!("{:?}", without.not_run);
     };
-    assert_eq!(gone.what, "allocator=mimalloc");
-    assert!(gone.reason.contains("`libmimalloc.so.2`"), "{gone:?}");
-    assert_eq!(gone.remedy, "apt-get install -y libmimalloc2.0");
+    assert_eq!(skipped.what, "allocator=mimalloc");
+    assert!(skipped.reason.contains("`libmimalloc.so.2`"), "{skipped:?}");
+    assert_eq!(skipped.remedy, "apt-get install -y libmimalloc2.0");
     let elsewhere = planned(&["libmimalloc.so.2"], "fedora");
     assert_eq!(elsewhere.not_run[0].remedy, "");
     // In a folder that the subject names, only the loader finds it.
@@ -392,13 +392,13 @@ fn a_work_of_one_size_was_asked_for_in_another() {
         .map(|c| (c.workload.as_str(), c.count))
         .collect();
     assert_eq!(cells, [("event", Some(500)), ("start", Some(70))]);
-    let gone: Vec<&str> = plan
+    let skipped: Vec<&str> = plan
         .not_run
         .iter()
-        .map(|gone| gone.reason.as_str())
+        .map(|skipped| skipped.reason.as_str())
         .collect();
     assert_eq!(
-        gone,
+        skipped,
         ["its size of this work is 500, and no other can be asked for"]
     );
     let wrong = Subject::parse(

@@ -205,8 +205,8 @@ fn a_subject_that_no_row_names_is_named() {
         "subject = [{ ref = 'test/clicky', name = 'third' }, { ref = 'test/clicky' }",
     );
     let plan = planned(&text, |_| {}, &quick());
-    let gone = plan.not_run.iter().find(|gone| gone.what == "third");
-    assert_eq!(gone.unwrap().reason, "no row of a table names it");
+    let skipped = plan.not_run.iter().find(|skipped| skipped.what == "third");
+    assert_eq!(skipped.unwrap().reason, "no row of a table names it");
 }
 
 fn without(command: &str) -> impl Fn(&mut Facts) {
@@ -366,9 +366,9 @@ fn who_has_the_address_of_a_service_starts_it() {
 
 #[test]
 fn a_counter_that_is_kept_takes_a_start_longer() {
-    let text = |kept: &str| TABLE.replace("kept = 'stop'", &format!("kept = '{kept}'"));
-    let length = |kept: &str| {
-        let plan = planned(&text(kept), |_| {}, &Options::default());
+    let text = |ending: &str| TABLE.replace("kept = 'stop'", &format!("kept = '{ending}'"));
+    let length = |ending: &str| {
+        let plan = planned(&text(ending), |_| {}, &Options::default());
         estimate(&plan, Nanos::from_secs(1), Beside::default())
     };
     // 13 combinations in 3 blocks.
@@ -377,14 +377,14 @@ fn a_counter_that_is_kept_takes_a_start_longer() {
 
 #[test]
 fn a_counter_needs_a_path_that_the_subject_answers() {
-    let said = |path: &str| {
+    let message = |path: &str| {
         let text = TABLE.replace("path = '/', adds", &format!("path = '{path}', adds"));
         load(&text).map(|_| ()).unwrap_err()
     };
-    let said = said("/count");
+    let message = message("/count");
     assert!(
-        said.contains("`test/clicky` does not answer `/count`: it answers `/`"),
-        "{said}"
+        message.contains("`test/clicky` does not answer `/count`: it answers `/`"),
+        "{message}"
     );
 }
 
@@ -395,10 +395,10 @@ fn a_build_that_no_front_offers_is_refused() {
         "{ name = 'upstream', values = ['kept', 'lost'], env = { A = '{value}' } }, { name = 'instances', values",
     );
     let text = text.replace("proxy = 'nginx',", "proxy = 'nginx', upstream = 'lost',");
-    let said = load(&text).map(|_| ()).unwrap_err();
+    let message = load(&text).map(|_| ()).unwrap_err();
     assert!(
-        said.contains("no subject offers the build `lost`"),
-        "{said}"
+        message.contains("no subject offers the build `lost`"),
+        "{message}"
     );
 }
 
@@ -406,7 +406,7 @@ proptest! {
     /// Whatever is missing or left out, a plan holds what its cells need and nothing else.
     #[test]
     fn a_plan_with_services_is_whole(
-        gone in proptest::collection::vec(0_usize..2, 0..2),
+        skipped in proptest::collection::vec(0_usize..2, 0..2),
         words in proptest::collection::vec(proptest::sample::select(vec!["redis", "c=1 ", "proxy", "file", "other", "instances"]), 0..3),
         excluded in proptest::option::of(proptest::sample::select(vec!["none", "file", "redis"])),
         quick: bool,
@@ -414,7 +414,7 @@ proptest! {
         let exclude = excluded.map_or(String::new(), |value| format!("\n[[exclude]]\nbackend = '{value}'"));
         let (experiment, all) = loaded(&format!("{TABLE}{exclude}"));
         let mut facts = machine(&all);
-        for index in gone {
+        for index in skipped {
             facts.commands.remove(["redis-server", "proxy"][index]);
         }
         let only: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
@@ -431,8 +431,8 @@ proptest! {
                 let beside = row.baseline.as_ref();
                 prop_assert!(beside.is_none_or(|title| workload.rows.iter().any(|other| other.title == *title)));
             }
-            let mut own = plan.cells.iter().filter(|c| c.workload == workload.name);
-            prop_assert!(own.all(|c| workload.rows.iter().any(|row| c.settings == row.settings && c.subject == row.subject)));
+            let mut cells_of = plan.cells.iter().filter(|c| c.workload == workload.name);
+            prop_assert!(cells_of.all(|c| workload.rows.iter().any(|row| c.settings == row.settings && c.subject == row.subject)));
         }
         prop_assert!(plan.order.iter().all(|row| row.len() == plan.cells.len()));
     }

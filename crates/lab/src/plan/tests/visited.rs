@@ -10,7 +10,7 @@ fn planned(run: &str, options: &Options) -> Plan {
              {{ name = 'open', request = {{ path = '/' }}, connections = [4], arrival = {{ rate = [100] }} }},
          ]"
     );
-    let (experiment, subjects) = own(&text);
+    let (experiment, subjects) = loaded(&text);
     plan(&experiment, &subjects, &machine(&subjects), options).unwrap()
 }
 
@@ -42,9 +42,9 @@ fn the_command_line_asks_for_visits_too() {
         visits: Some(Nanos::from_millis(100)),
         ..Options::default()
     };
-    let asked = planned(", visits = '1s'", &options).visits.unwrap();
-    assert_eq!(asked.length_ns, 100_000_000);
-    assert_eq!(asked.lead_in_ns, 15_000_000);
+    let visits = planned(", visits = '1s'", &options).visits.unwrap();
+    assert_eq!(visits.length_ns, 100_000_000);
+    assert_eq!(visits.lead_in_ns, 15_000_000);
 }
 
 #[test]
@@ -68,11 +68,11 @@ fn who_asks_for_the_narrowest_intervals_has_visits_unless_something_else_is_said
         ..aims
     };
     assert_eq!(length("", &only), None);
-    let asked = Options {
+    let visits = Options {
         visits: Some(Nanos::from_millis(200)),
         ..only
     };
-    assert_eq!(length("", &asked), Some(200_000_000));
+    assert_eq!(length("", &visits), Some(200_000_000));
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn what_is_compared_is_measured_alike() {
     let text = "run = { visits = '200ms' }
         subject = [{ name = 'a', cmd = 'a {port}' }, { name = 'b', cmd = 'b {port}' }, { name = 'there', url = 'http://127.0.0.1:1' }]
         workload = [{ name = 'w', request = { path = '/' }, connections = [4] }]";
-    let (experiment, subjects) = own(text);
+    let (experiment, subjects) = loaded(text);
     let with = |only: &[&str]| {
         let options = Options {
             only: only.iter().map(|only| (*only).to_owned()).collect(),

@@ -35,8 +35,8 @@ impl Sample {
     /// A file in which the table holds `keys`, and what an example of `key` needs.
     fn file_with(&self, key: &KeyEntry, keys: &str) -> String {
         let beside = self.with.get(&key.name).unwrap_or(&self.usual);
-        let own = format!("{} =", key.name);
-        let beside = beside.lines().filter(|line| !line.starts_with(&own));
+        let key = format!("{} =", key.name);
+        let beside = beside.lines().filter(|line| !line.starts_with(&key));
         let lines: Vec<&str> = beside.chain([keys]).collect();
         self.file.replacen('@', &lines.join("\n"), 1)
     }
@@ -72,9 +72,12 @@ fn samples() -> Vec<(KeyFile, &'static KeyTable, &'static KeyEntry, Sample)> {
     let read: BTreeMap<String, Samples> = toml::from_str(text).expect("samples");
     let mut all = Vec::new();
     for file in KeyFile::ALL {
-        let Samples { base, table: own } = &read[file.name()];
+        let Samples {
+            base,
+            table: by_table,
+        } = &read[file.name()];
         for table in file.tables() {
-            let mut sample = own.get(&table.id).cloned().unwrap_or_default();
+            let mut sample = by_table.get(&table.id).cloned().unwrap_or_default();
             if sample.file.is_empty() {
                 sample.file = laid_into(base, table);
             }
