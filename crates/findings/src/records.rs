@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::measure;
 use prony_record::{
-    Cell, CounterReport, Ended, Outcome, Plan, PlannedClient, PlannedCounter, PlannedRow,
-    PlannedSubject, PlannedWorkload, ProgramReport, Trial, Work, is_profile,
+    Cell, CounterReport, Ended, GeneratorKind, Outcome, Plan, PlannedClient, PlannedCounter,
+    PlannedRow, PlannedSubject, PlannedWorkload, ProgramReport, Trial, Work,
 };
 
 /// A plan and its trials by Prony's own generator, and apart from these the ones by another. Trials that profile are in
@@ -23,7 +23,10 @@ impl<'a> Records<'a> {
     /// the last record counts.
     pub fn new(plan: &'a Plan, trials: &'a [Trial]) -> Records<'a> {
         let mut last: BTreeMap<(&str, u32), &Trial> = BTreeMap::new();
-        for trial in trials.iter().filter(|t| t.generator == "prony") {
+        for trial in trials
+            .iter()
+            .filter(|t| t.generator == GeneratorKind::Prony)
+        {
             last.insert((&trial.cell, trial.block), trial);
         }
         let mut by_cell: BTreeMap<&str, Vec<&Trial>> = BTreeMap::new();
@@ -31,10 +34,7 @@ impl<'a> Records<'a> {
             by_cell.entry(cell).or_default().push(trial);
         }
         let mut by_others: BTreeMap<&str, Vec<&Trial>> = BTreeMap::new();
-        for trial in trials
-            .iter()
-            .filter(|t| t.generator != "prony" && !is_profile(&t.generator))
-        {
+        for trial in trials.iter().filter(|t| t.generator == GeneratorKind::Wrk) {
             by_others.entry(&trial.cell).or_default().push(trial);
         }
         Records {

@@ -208,7 +208,7 @@ pub fn is_finished(trial: &Trial) -> bool {
 }
 
 fn without_repeated(trials: Vec<Trial>) -> Vec<Trial> {
-    let place = |trial: &Trial| (trial.cell.clone(), trial.block, trial.generator.clone());
+    let place = |trial: &Trial| (trial.cell.clone(), trial.block, trial.generator);
     let done: std::collections::HashSet<_> = trials
         .iter()
         .filter(|trial| is_finished(trial))

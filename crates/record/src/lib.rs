@@ -64,9 +64,7 @@ pub use plan::{
     PlannedSubject, PlannedVisits, PlannedWorkload, ReadyKind, ReadySign, Repository, Source,
     StopRule, Work,
 };
-pub use profile::{
-    PROFILE, PROFILE_STRACE, PlannedProfile, ProfileReport, ProfiledThread, is_profile,
-};
+pub use profile::{GeneratorKind, PlannedProfile, ProfileReport, ProfiledThread};
 pub use program::{Durations, Missed, ProgramLine, ProgramReport};
 pub use published::{
     CellMetric, Dimension, Measurand, Named, PublishedClaim, PublishedClaims, Stated,

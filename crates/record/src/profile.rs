@@ -4,14 +4,38 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// [`crate::Trial::generator`] of a trial by Prony's generator, in which the subject was profiled.
-pub const PROFILE: &str = "profile";
-/// [`crate::Trial::generator`] of a trial by Prony's generator, in which strace counted the subject's system calls.
-pub const PROFILE_STRACE: &str = "profile-strace";
+/// The load generator of a trial, and what the trial is for.
+#[derive(
+    Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum GeneratorKind {
+    /// Prony's own; its trials are those of the figures.
+    #[default]
+    Prony,
+    /// wrk, as a cross-check.
+    Wrk,
+    /// Prony's own, while the subject is profiled.
+    Profile,
+    /// Prony's own, while strace counts the subject's system calls.
+    ProfileStrace,
+}
 
-/// Whether a trial by this generator was made to look into the subject, and is in no figure.
-pub fn is_profile(generator: &str) -> bool {
-    matches!(generator, PROFILE | PROFILE_STRACE)
+impl GeneratorKind {
+    /// The word that records have for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            GeneratorKind::Prony => "prony",
+            GeneratorKind::Wrk => "wrk",
+            GeneratorKind::Profile => "profile",
+            GeneratorKind::ProfileStrace => "profile-strace",
+        }
+    }
+
+    /// Whether its trials look into the subject, and are in no figure.
+    pub fn is_profile(self) -> bool {
+        matches!(self, GeneratorKind::Profile | GeneratorKind::ProfileStrace)
+    }
 }
 
 /// How cells are profiled.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::profile::GeneratorKind;
 use crate::{ClientReport, CounterReport, LoadReport, ProfileReport, ProgramReport, RateSearch};
 
 /// One line of `trials.jsonl`.
@@ -19,9 +20,8 @@ pub struct Trial {
     pub position: u32,
     /// Seed of this trial.
     pub seed: u64,
-    /// Load generator: `prony`; or, in trials that no summary includes, `wrk` for a cross-check, and `profile` or
-    /// `profile-strace` for Prony's own while the subject is looked into.
-    pub generator: String,
+    /// Load generator; summaries have the trials of [`GeneratorKind::Prony`] alone.
+    pub generator: GeneratorKind,
     /// Wall clock at the start, milliseconds since the Unix epoch.
     pub started_unix_ms: u64,
     /// How it ended.

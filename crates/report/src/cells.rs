@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use prony_findings::{Case, Code, Finding, Records, Severity, client, measure, verdict};
-use prony_record::{Cell, Histogram, LoadReport, Outcome, Role, Trial};
+use prony_record::{Cell, GeneratorKind, Histogram, LoadReport, Outcome, Role, Trial};
 use prony_stats::{Share, Tail};
 
 use crate::figure::{self, values};
@@ -332,7 +332,7 @@ pub fn cross_checks(run: &Run, records: &Records<'_>) -> Vec<CrossCheck> {
     let by_wrk = run
         .trials
         .iter()
-        .filter(|t| t.generator == "wrk" && t.outcome == Outcome::Measured);
+        .filter(|t| t.generator == GeneratorKind::Wrk && t.outcome == Outcome::Measured);
     let checked = by_wrk.filter_map(|trial| {
         let own = records
             .trials(&trial.cell)

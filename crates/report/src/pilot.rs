@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use prony_base::Nanos;
 use prony_findings::{Case, Records};
-use prony_record::{Plan, Trial};
+use prony_record::{GeneratorKind, Plan, Trial};
 use prony_stats::{
     BETWEEN_MIN, BlockCost, Design, PilotNoise, Share, WINDOWS, independent, pooled_deviation,
     window_variance,
@@ -143,7 +143,9 @@ fn is_of_server(case: &Case<'_>) -> bool {
 }
 
 fn own(trials: &[Trial]) -> impl Iterator<Item = &Trial> {
-    trials.iter().filter(|trial| trial.generator == "prony")
+    trials
+        .iter()
+        .filter(|trial| trial.generator == GeneratorKind::Prony)
 }
 
 /// Seconds from one trial to the next, on average.

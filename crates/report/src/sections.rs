@@ -5,7 +5,7 @@ use minijinja::context;
 use minijinja::value::{Serde, Value};
 use prony_base::counted;
 use prony_record::{
-    Cell, Environment, Fact, NotRun, Plan, PlannedSubject, Repository, Source, Trial,
+    Cell, Environment, Fact, GeneratorKind, NotRun, Plan, PlannedSubject, Repository, Source, Trial,
 };
 use prony_stats::{median, sorted};
 
@@ -237,7 +237,9 @@ fn by_themselves(run: &Run) -> Vec<&str> {
     let is_one = |cell: &&Cell| {
         let mut own = run.trials.iter().filter(|trial| trial.cell == cell.id);
         own.any(|trial| {
-            trial.load.is_some() && trial.visits.is_empty() && trial.generator == "prony"
+            trial.load.is_some()
+                && trial.visits.is_empty()
+                && trial.generator == GeneratorKind::Prony
         })
     };
     let cells = run.plan.cells.iter().filter(is_one);

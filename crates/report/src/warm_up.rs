@@ -113,7 +113,7 @@ mod tests {
             }
             run.trials.push(Trial {
                 cell: (*id).to_owned(),
-                generator: "prony".into(),
+                generator: prony_record::GeneratorKind::Prony,
                 outcome: Outcome::Measured,
                 started_unix_ms: 4_000 * at as u64,
                 load: Some(LoadReport {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use prony_base::counted;
 use prony_lab::run::Event;
-use prony_record::Plan;
+use prony_record::{GeneratorKind, Plan};
 use prony_stats::BLOCKS_INTERVAL_MIN;
 
 use super::progress::Bar;
@@ -51,7 +51,7 @@ impl Forecast {
         let ended = match event {
             Event::Begun { reused, .. } => *reused,
             // wrk's come between them.
-            Event::Ended { trial, .. } => u32::from(trial.generator == "prony"),
+            Event::Ended { trial, .. } => u32::from(trial.generator == GeneratorKind::Prony),
             Event::LeftOut { .. } => 1,
             Event::Started { .. } | Event::Phase(_) => 0,
         };
@@ -88,9 +88,9 @@ mod tests {
             ..Plan::default()
         };
         let mut forecast = Forecast::new(&plan, Path::new("")).expect("blocks to come");
-        let mut is_due = |generator: &str| {
+        let mut is_due = |generator: GeneratorKind| {
             let trial = prony_record::Trial {
-                generator: generator.to_owned(),
+                generator,
                 ..prony_record::Trial::default()
             };
             forecast.is_due(&Event::Ended {
@@ -100,9 +100,9 @@ mod tests {
                 left: prony_base::Nanos::ZERO,
             })
         };
-        assert!((1..16).all(|_| !is_due("prony")));
-        assert!(!is_due("wrk"));
-        assert!(is_due("prony"));
+        assert!((1..16).all(|_| !is_due(GeneratorKind::Prony)));
+        assert!(!is_due(GeneratorKind::Wrk));
+        assert!(is_due(GeneratorKind::Prony));
     }
 
     #[test]

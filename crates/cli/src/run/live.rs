@@ -19,7 +19,7 @@ use std::thread;
 use anyhow::Context as _;
 use prony_base::{Instant, Nanos, clock};
 use prony_lab::run::Event;
-use prony_record::{Plan, layout};
+use prony_record::{GeneratorKind, Plan, layout};
 
 use super::progress::minutes;
 use crate::{Streams, report};
@@ -47,7 +47,7 @@ pub struct LivePage {
     /// The newest document; the page's frame where there is none.
     document: String,
     /// Trials whose processes may be alive, by cell, block and generator.
-    alive: BTreeSet<(String, u32, String)>,
+    alive: BTreeSet<(String, u32, GeneratorKind)>,
     /// How far the run has come.
     progress: String,
     /// No state is rendered before.
@@ -92,8 +92,7 @@ impl LivePage {
                 block,
                 generator,
             } => {
-                self.alive
-                    .insert((cell.id.clone(), *block, (*generator).to_owned()));
+                self.alive.insert((cell.id.clone(), *block, *generator));
             }
             Event::Phase(_) => {}
             Event::Ended {
@@ -102,7 +101,7 @@ impl LivePage {
                 total,
                 left,
             } => {
-                let ended = (trial.cell.clone(), trial.block, trial.generator.clone());
+                let ended = (trial.cell.clone(), trial.block, trial.generator);
                 self.alive.remove(&ended);
                 self.progress = progress(*done, *total, Some(*left));
                 self.render_if_due();

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _, Write};
 use indicatif::{ProgressBar, ProgressStyle};
 use prony_base::{Nanos, PerSecond, Untrusted};
 use prony_lab::run::Event;
-use prony_record::{Outcome, Phase, Plan, Trial, is_profile};
+use prony_record::{GeneratorKind, Outcome, Phase, Plan, Trial};
 
 /// Shows the events of a run.
 pub struct Bar<'a> {
@@ -49,7 +49,7 @@ impl<'a> Bar<'a> {
                 cell,
                 block,
                 generator,
-            } => self.what = title(&cell.id, *block, generator),
+            } => self.what = title(&cell.id, *block, *generator),
             Event::Phase(phase) => {
                 self.bar
                     .set_message(format!("{}: {}", Untrusted(&self.what), verb(*phase)))
@@ -69,7 +69,7 @@ impl<'a> Bar<'a> {
                 self.count(*done, *total);
                 self.line(&format!(
                     "{done}/{total}  {}: left out, it has failed before",
-                    title(&cell.id, *block, "prony")
+                    title(&cell.id, *block, GeneratorKind::Prony)
                 ));
             }
         }
@@ -79,7 +79,7 @@ impl<'a> Bar<'a> {
     fn ended(&mut self, trial: &Trial, done: u32, total: u32, left: Nanos) {
         self.left = left;
         // Of several that are alive together, another one may have been told of last.
-        self.what = title(&trial.cell, trial.block, &trial.generator);
+        self.what = title(&trial.cell, trial.block, trial.generator);
         self.count(done, total);
         let figure = match (&trial.outcome, &trial.load) {
             (Outcome::Measured, Some(_)) if trial.search.is_some() => highest(trial),
@@ -149,11 +149,11 @@ fn speed(trial: &Trial) -> String {
     format!("{rate:.3e} {}/s in {seconds:.3} s", line.measure)
 }
 
-fn title(cell: &str, block: u32, generator: &str) -> String {
+fn title(cell: &str, block: u32, generator: GeneratorKind) -> String {
     match generator {
-        "prony" => format!("block {} {cell}", block + 1),
-        profile if is_profile(profile) => format!("{profile} {cell}"),
-        other => format!("block {} {cell} ({other})", block + 1),
+        GeneratorKind::Prony => format!("block {} {cell}", block + 1),
+        profile if profile.is_profile() => format!("{} {cell}", profile.name()),
+        other => format!("block {} {cell} ({})", block + 1, other.name()),
     }
 }
 

@@ -7,16 +7,13 @@ use prony_base::counted;
 use prony_lab::folder::inside;
 use prony_lab::store::{self, Stored};
 use prony_lab::sums::{self, State};
-use prony_record::{LoadReport, is_profile, layout};
+use prony_record::{GeneratorKind, LoadReport, layout};
 use prony_report::Run;
 
 use super::outcome::VerifyOutcome;
 use crate::bundle::pack::RUN;
 use crate::run::code;
 use crate::{bundle, report};
-
-/// Generator whose records have all that Prony's own keeps.
-const OWN: &str = "prony";
 
 /// Looks at a run directory: see the words of `prony verify`.
 pub fn verify_run(dir: &Path, outcome: &mut VerifyOutcome) -> anyhow::Result<()> {
@@ -238,7 +235,7 @@ fn trials(dir: &Path, stored: &Stored, outcome: &mut VerifyOutcome) -> usize {
                 .wrong
                 .push(format!("{place}: the plan has no such cell"));
         }
-        let keeps_all = trial.generator == OWN || is_profile(&trial.generator);
+        let keeps_all = trial.generator != GeneratorKind::Wrk;
         let load = trial.load.as_ref().filter(|_| keeps_all);
         if let Some(what) = load.and_then(LoadReport::unbalanced) {
             outcome.wrong.push(format!("{place}: {what}"));

@@ -87,7 +87,6 @@ fn good(cell: &str, block: u32) -> Trial {
     Trial {
         cell: cell.to_owned(),
         block,
-        generator: "prony".to_owned(),
         outcome: Outcome::Measured,
         sampled_ns: 1040 * MS,
         program: Some(ProgramReport {

@@ -59,7 +59,6 @@ fn good(cell: &str, block: u32) -> Trial {
     Trial {
         cell: cell.to_owned(),
         block,
-        generator: "prony".to_owned(),
         outcome: Outcome::Measured,
         program: Some(ProgramReport {
             wall_ns: 102 * MS,

@@ -2,9 +2,9 @@
 
 use prony_findings::{Code, Finding, Records, Severity, Value, Verdict, findings, verdict};
 use prony_record::{
-    Canary, CanaryPair, Cell, CheckLevel, CheckResult, CoreUse, Cores, Exit, Isolation, LatencyNs,
-    LoadReport, Outcome, Pace, Phase, Plan, PlannedSubject, PlannedWorkload, ProcessRecord, Role,
-    Slices, ThreadCpu, ThreadRecord, Trial, Visit,
+    Canary, CanaryPair, Cell, CheckLevel, CheckResult, CoreUse, Cores, Exit, GeneratorKind,
+    Isolation, LatencyNs, LoadReport, Outcome, Pace, Phase, Plan, PlannedSubject, PlannedWorkload,
+    ProcessRecord, Role, Slices, ThreadCpu, ThreadRecord, Trial, Visit,
 };
 
 pub const SECOND: u64 = 1_000_000_000;
@@ -70,7 +70,6 @@ pub fn good(cell: &str, block: u32) -> Trial {
     Trial {
         cell: cell.to_owned(),
         block,
-        generator: "prony".to_owned(),
         outcome: Outcome::Measured,
         window_ns: WINDOW,
         sampled_ns: WINDOW,
@@ -808,7 +807,7 @@ fn p012_answers_of_another_size_than_the_references() {
 fn trials_by_another_generator_have_no_part_in_it() {
     let plan = plan();
     let mut trial = good("a ping", 0);
-    trial.generator = "wrk".to_owned();
+    trial.generator = GeneratorKind::Wrk;
     trial.load.as_mut().expect("a report").counts.failed.timeout = 9;
     none(&findings(&Records::new(&plan, &[trial])));
 }
@@ -817,7 +816,7 @@ fn trials_by_another_generator_have_no_part_in_it() {
 pub fn beside_wrk(factor: f64) -> Vec<Finding> {
     let own = [good("a ping", 0), good("a ping", 1)];
     let mut by_wrk = good("a ping", 0);
-    by_wrk.generator = "wrk".to_owned();
+    by_wrk.generator = GeneratorKind::Wrk;
     let load = by_wrk.load.as_mut().expect("a report");
     load.rate_per_s *= factor;
     load.completed = (load.completed as f64 * factor) as u64;

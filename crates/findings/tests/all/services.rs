@@ -84,7 +84,6 @@ fn good(cell: &str, block: u32) -> Trial {
     Trial {
         cell: cell.to_owned(),
         block,
-        generator: "prony".to_owned(),
         outcome: Outcome::Measured,
         window_ns: 10 * SECOND,
         sampled_ns: 10 * SECOND,

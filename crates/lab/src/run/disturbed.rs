@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use prony_record::{Cell, Outcome, Plan, Trial};
+use prony_record::{Cell, GeneratorKind, Outcome, Plan, Trial};
 
 use super::tasks::Task;
 use crate::plan::visits::is_beside;
@@ -23,7 +23,7 @@ pub(super) fn tasks<'a>(plan: &'a Plan, trials: &[Trial]) -> Vec<Task<'a>> {
     }
     let is_counted = |trial: &&Trial| {
         trial.outcome == Outcome::Measured
-            && trial.generator == Generator::Prony.name()
+            && trial.generator == GeneratorKind::Prony
             && trial.block < plan.blocks
     };
     let blocks = |cell: &Cell| {
@@ -73,7 +73,7 @@ mod tests {
         Trial {
             cell: cell.to_owned(),
             block,
-            generator: "prony".to_owned(),
+            generator: GeneratorKind::Prony,
             outcome: Outcome::Measured,
             sampled_ns: 1_000_000_000,
             load: Some(LoadReport::default()),

@@ -279,14 +279,10 @@ impl Runner<'_> {
         let ended = self.journal.trials().iter();
         let ended = ended.filter(|trial| store::is_finished(trial));
         let finished: HashSet<_> = ended
-            .map(|trial| (trial.cell.clone(), trial.block, trial.generator.clone()))
+            .map(|trial| (trial.cell.clone(), trial.block, trial.generator))
             .collect();
         let open = |task: &&Task<'_>| {
-            !finished.contains(&(
-                task.cell.id.clone(),
-                task.block,
-                task.generator_name().to_owned(),
-            ))
+            !finished.contains(&(task.cell.id.clone(), task.block, task.generator.kind()))
         };
         tasks.iter().filter(open).cloned().collect()
     }
@@ -348,7 +344,7 @@ impl Runner<'_> {
         (self.progress)(Event::Started {
             cell: task.cell,
             block: task.block,
-            generator: task.generator_name(),
+            generator: task.generator.kind(),
         });
         let deadline = deadline_of(&order);
         let mut wanted = self.options.wanted;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use prony_base::Nanos;
-use prony_record::{Cell, Phase, Trial};
+use prony_record::{Cell, GeneratorKind, Phase, Trial};
 use thiserror::Error;
 
 use crate::launch::{Wanted, found_in};
@@ -142,8 +142,8 @@ pub enum Event<'a> {
         cell: &'a Cell,
         /// Its block, from 0.
         block: u32,
-        /// `prony`, `wrk`, `profile` or `profile-strace`.
-        generator: &'a str,
+        /// Its generator.
+        generator: GeneratorKind,
     },
     /// A phase of it begins.
     Phase(Phase),

@@ -23,10 +23,6 @@ pub(super) struct Task<'a> {
 }
 
 impl Task<'_> {
-    pub fn generator_name(&self) -> &'static str {
-        self.generator.name()
-    }
-
     /// Name of its files: `b00-p03-rust_axum_ping_c_400`.
     pub fn stem(&self) -> String {
         const NAME_CHARS_MAX: usize = 100;
@@ -38,7 +34,7 @@ impl Task<'_> {
         let name: String = name.take(NAME_CHARS_MAX).collect();
         let by = match &self.generator {
             Generator::Prony => String::new(),
-            other => format!("-{}", other.name()),
+            other => format!("-{}", other.kind().name()),
         };
         format!("b{:02}-p{:02}-{name}{by}", self.block, self.position)
     }

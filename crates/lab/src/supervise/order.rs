@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use prony_base::clock;
 use prony_record::{
-    Cell, Cores, Exit, Fact, Histogram, Isolation, PROFILE, PROFILE_STRACE, Phase, PlannedNetwork,
+    Cell, Cores, Exit, Fact, GeneratorKind, Histogram, Isolation, Phase, PlannedNetwork,
     PlannedSetting, PlannedSubject, PlannedWorkload, SCHEMA, Trial, Turned,
 };
 use serde::{Deserialize, Serialize};
@@ -159,7 +159,7 @@ impl TrialOrder {
             block: self.block,
             position: self.position,
             seed: self.seed,
-            generator: self.generator.name().to_owned(),
+            generator: self.generator.kind(),
             started_unix_ms: clock::unix_nanos() / 1_000_000,
             ..Trial::default()
         }
@@ -187,13 +187,13 @@ pub enum Generator {
 }
 
 impl Generator {
-    /// Its name in records ([`Trial::generator`]).
-    pub fn name(&self) -> &'static str {
+    /// Its kind, for records ([`Trial::generator`]).
+    pub fn kind(&self) -> GeneratorKind {
         match self {
-            Generator::Prony => "prony",
-            Generator::Wrk { .. } => "wrk",
-            Generator::Profile { pass } if pass.strace.is_some() => PROFILE_STRACE,
-            Generator::Profile { .. } => PROFILE,
+            Generator::Prony => GeneratorKind::Prony,
+            Generator::Wrk { .. } => GeneratorKind::Wrk,
+            Generator::Profile { pass } if pass.strace.is_some() => GeneratorKind::ProfileStrace,
+            Generator::Profile { .. } => GeneratorKind::Profile,
         }
     }
 

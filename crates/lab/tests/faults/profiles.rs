@@ -2,7 +2,7 @@
 
 use prony_lab::profile::{self, Means, TOO_BRIEF};
 use prony_lab::store::Stored;
-use prony_record::{Outcome, PROFILE, PROFILE_STRACE, Plan, ProfileReport, Trial};
+use prony_record::{GeneratorKind, Outcome, Plan, ProfileReport, Trial};
 
 use crate::fixture::{Fixture, Isolation, good, plan};
 use crate::{clients, programs};
@@ -36,7 +36,7 @@ fn to_profile() -> Plan {
 }
 
 /// The trial of this generator, and what it saw.
-fn seen<'a>(run: &'a Stored, generator: &str) -> (&'a Trial, &'a ProfileReport) {
+fn seen<'a>(run: &'a Stored, generator: GeneratorKind) -> (&'a Trial, &'a ProfileReport) {
     let found = run.trials.iter().find(|trial| trial.generator == generator);
     let trial = found.expect("a trial that profiles");
     assert_eq!(trial.outcome, Outcome::Measured, "{trial:?}");
@@ -52,7 +52,7 @@ fn has_threads(profile: &ProfileReport) {
 
 /// What is permitted was seen and adds up; what is not is said.
 fn is_whole(run: &Stored, pass: &profile::Pass) {
-    let (trial, profile) = seen(run, PROFILE);
+    let (trial, profile) = seen(run, GeneratorKind::Profile);
     assert_eq!(trial.histogram, None);
     let load = trial.load.as_ref().expect("a load");
     assert_eq!(load.unbalanced(), None);
@@ -96,7 +96,7 @@ fn a_busy_server_is_profiled_after_all_blocks(isolation: Isolation) {
     let run = fixture.run(&to_profile(), &["profile"]);
     let passes = passes();
     assert_eq!(run.trials.len(), 1 + passes.len());
-    assert_eq!(run.trials[0].generator, "prony");
+    assert_eq!(run.trials[0].generator, GeneratorKind::Prony);
     assert_eq!(run.trials[0].profile, None);
     is_whole(&run, &passes[0]);
 }
@@ -104,7 +104,7 @@ fn a_busy_server_is_profiled_after_all_blocks(isolation: Isolation) {
 fn where_nothing_is_permitted_a_profile_says_so_and_has_the_threads(isolation: Isolation) {
     let run = Fixture::new(isolation).run(&to_profile(), &["profile", "no-perf", "no-strace"]);
     assert_eq!(run.trials.len(), 2);
-    let (_, profile) = seen(&run, PROFILE);
+    let (_, profile) = seen(&run, GeneratorKind::Profile);
     has_threads(profile);
     assert_eq!((profile.samples, &profile.folded), (0, &None));
     assert_eq!(profile.syscalls_by, None);
@@ -136,7 +136,7 @@ fn programs_and_clients_are_profiled_from_start_to_end(isolation: Isolation) {
         let run = fixture.run(&plan, &["profile"]);
         // strace has nothing to do with either.
         assert_eq!(run.trials.len(), 2);
-        let (trial, profile) = seen(&run, PROFILE);
+        let (trial, profile) = seen(&run, GeneratorKind::Profile);
         assert!(trial.program.is_some(), "{trial:?}");
         let used: u64 = profile.threads.iter().map(|thread| thread.cpu_ns).sum();
         assert!(used >= least_ns, "{profile:?}");
@@ -156,7 +156,7 @@ fn programs_and_clients_are_profiled_from_start_to_end(isolation: Isolation) {
 pub fn where_perf_is_refused_strace_counts(isolation: Isolation) {
     let run = Fixture::new(isolation).run(&to_profile(), &["profile", "no-perf"]);
     assert_eq!(run.trials.len(), 3);
-    let (trial, profile) = seen(&run, PROFILE_STRACE);
+    let (trial, profile) = seen(&run, GeneratorKind::ProfileStrace);
     assert_eq!(profile.refused, Vec::<String>::new());
     assert_eq!(profile.syscalls_by.as_deref(), Some("strace"));
     let load = trial.load.as_ref().expect("a load");
@@ -168,7 +168,7 @@ pub fn where_perf_is_refused_strace_counts(isolation: Isolation) {
 /// Of an ordinary user: whatever is permitted is seen, all else said; and the run goes on.
 pub fn an_ordinary_user_can_profile(fixture: &Fixture) {
     let run = fixture.run(&to_profile(), &["profile"]);
-    let (trial, profile) = seen(&run, PROFILE);
+    let (trial, profile) = seen(&run, GeneratorKind::Profile);
     has_threads(profile);
     // The number of the tracepoint is root's to read.
     assert!(!profile.refused.is_empty(), "{profile:?}");

@@ -12,7 +12,9 @@ use prony_lab::build::{CommandSpec, Finished, Launcher};
 use prony_lab::launch::{Resolved, Wanted};
 use prony_lab::store::Stored;
 use prony_lab::supervise::SupervisedLauncher;
-use prony_record::{Arrival, CheckResult, Exit, Outcome, Phase, ProcessRecord, Role, Trial};
+use prony_record::{
+    Arrival, CheckResult, Exit, GeneratorKind, Outcome, Phase, ProcessRecord, Role, Trial,
+};
 
 use crate::fixture::{
     FALLBACK, Fixture, Isolation, Missing, NAMESPACES, good, plan, subject, trials_of, wait_line,
@@ -580,7 +582,7 @@ fn wrk_checks_the_reference() {
     let by_wrk: Vec<&Trial> = run
         .trials
         .iter()
-        .filter(|trial| trial.generator == "wrk")
+        .filter(|trial| trial.generator == GeneratorKind::Wrk)
         .collect();
     assert_eq!((run.trials.len(), by_wrk.len()), (5, 1));
     let trial = by_wrk[0];

@@ -10,7 +10,7 @@ mod words;
 
 use std::borrow::Cow;
 
-use prony_record::{Outcome, Trial, is_profile, layout};
+use prony_record::{Outcome, Trial, layout};
 use serde::Serialize;
 
 use crate::lists::push_new;
@@ -70,18 +70,18 @@ impl Why {
 
 /// `run` without the trials that profile.
 pub fn measured(run: &Run) -> Cow<'_, Run> {
-    if !run.trials.iter().any(|trial| is_profile(&trial.generator)) {
+    if !run.trials.iter().any(|trial| trial.generator.is_profile()) {
         return Cow::Borrowed(run);
     }
     let mut own = run.clone();
-    own.trials.retain(|trial| !is_profile(&trial.generator));
+    own.trials.retain(|trial| !trial.generator.is_profile());
     own.profiles.clear();
     Cow::Owned(own)
 }
 
 /// The section; `None` where nothing was profiled.
 pub fn why(run: &Run) -> Option<Why> {
-    let trials = run.trials.iter().filter(|t| is_profile(&t.generator));
+    let trials = run.trials.iter().filter(|t| t.generator.is_profile());
     let trials: Vec<&Trial> = trials.collect();
     if trials.is_empty() {
         return None;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use prony_record::{Outcome, PROFILE, ProfileReport, Trial};
+use prony_record::{GeneratorKind, Outcome, ProfileReport, Trial};
 
 use crate::Run;
 
@@ -92,7 +92,7 @@ pub(crate) fn seen<'a>(cell: &'a str, trials: &[&'a Trial]) -> Option<Seen<'a>> 
         let mut own = trials.iter().rev().filter(|trial| {
             trial.cell == cell
                 && trial.outcome == Outcome::Measured
-                && (trial.generator == PROFILE) == is_main
+                && (trial.generator == GeneratorKind::Profile) == is_main
         });
         own.find_map(|trial| Some((*trial, trial.profile.as_ref()?)))
     };

@@ -1,14 +1,14 @@
-use prony_record::{Counts, LoadReport, PROFILE_STRACE, ProfiledThread};
+use prony_record::{Counts, GeneratorKind, LoadReport, ProfiledThread};
 
-use prony_record::{PROFILE, ProfileReport};
+use prony_record::ProfileReport;
 
 use super::*;
 
 /// What a trial saw of a server with one busy thread and one that waits.
-fn profiled(generator: &str, profile: ProfileReport) -> Trial {
+fn profiled(generator: GeneratorKind, profile: ProfileReport) -> Trial {
     Trial {
         cell: "c/nginx ping c=2".to_owned(),
-        generator: generator.to_owned(),
+        generator,
         outcome: Outcome::Measured,
         load: Some(LoadReport {
             completed: 90_000,
@@ -70,12 +70,12 @@ fn said(main: Option<&Trial>, strace: Option<&Trial>, folded: &str) -> String {
 
 #[test]
 fn one_sentence_says_where_the_time_went_in_each_way_of_looking() {
-    let whole = profiled(PROFILE, by_perf());
+    let whole = profiled(GeneratorKind::Profile, by_perf());
     let mut late = by_perf();
     late.length_ns /= 2;
-    let late = profiled(PROFILE, late);
+    let late = profiled(GeneratorKind::Profile, late);
     let user = profiled(
-        PROFILE,
+        GeneratorKind::Profile,
         ProfileReport {
             kernel: false,
             syscalls_by: None,
@@ -83,7 +83,7 @@ fn one_sentence_says_where_the_time_went_in_each_way_of_looking() {
         },
     );
     let strace = profiled(
-        PROFILE_STRACE,
+        GeneratorKind::ProfileStrace,
         ProfileReport {
             syscalls: [("writev".to_owned(), 1_000), ("epoll_wait".to_owned(), 900)].into(),
             syscalls_by: Some("strace".to_owned()),
@@ -91,7 +91,7 @@ fn one_sentence_says_where_the_time_went_in_each_way_of_looking() {
         },
     );
     let refused = profiled(
-        PROFILE,
+        GeneratorKind::Profile,
         ProfileReport {
             rate_per_s: 0,
             samples: 0,
@@ -100,7 +100,7 @@ fn one_sentence_says_where_the_time_went_in_each_way_of_looking() {
         },
     );
     let mut program = profiled(
-        PROFILE,
+        GeneratorKind::Profile,
         ProfileReport {
             syscalls_by: Some("perf".to_owned()),
             ..by_perf()
@@ -115,7 +115,7 @@ fn one_sentence_says_where_the_time_went_in_each_way_of_looking() {
         }],
         ..prony_record::ProgramReport::default()
     });
-    let nothing = profiled(PROFILE, ProfileReport::default());
+    let nothing = profiled(GeneratorKind::Profile, ProfileReport::default());
     let lines = [
         said(Some(&whole), None, FOLDED),
         said(Some(&late), None, FOLDED),

@@ -1,7 +1,8 @@
 //! Whole documents from runs made by hand.
 
 use prony_record::{
-    CellMetric, Dimension, Ended, Measurand, PlannedVisits, PublishedClaim, Stated, Visit,
+    CellMetric, Dimension, Ended, GeneratorKind, Measurand, PlannedVisits, PublishedClaim, Stated,
+    Visit,
 };
 use prony_report::{Plot, Rendered, Run, plot_svg, render};
 
@@ -316,7 +317,11 @@ fn in_turns(mut run: Run) -> Run {
         ..PlannedVisits::default()
     });
     for trial in &mut run.trials {
-        let Some(load) = trial.load.as_ref().filter(|_| trial.generator == "prony") else {
+        let Some(load) = trial
+            .load
+            .as_ref()
+            .filter(|_| trial.generator == GeneratorKind::Prony)
+        else {
             continue;
         };
         let visit = |number: u64| Visit {

@@ -1,8 +1,6 @@
 //! Trials that profile: what they say stands in the section "Why", and nothing else knows of them.
 
-use prony_record::{
-    Outcome, PROFILE, PROFILE_STRACE, PlannedProfile, ProfileReport, ProfiledThread, Trial,
-};
+use prony_record::{GeneratorKind, Outcome, PlannedProfile, ProfileReport, ProfiledThread, Trial};
 use prony_report::{Run, render};
 
 use crate::fixture;
@@ -23,10 +21,10 @@ fn usual() -> Run {
 }
 
 /// A trial that profiles the first cell: as another one, but that it is a tenth as fast and used much of everything.
-fn profile(run: &Run, generator: &str, report: ProfileReport) -> Trial {
+fn profile(run: &Run, generator: GeneratorKind, report: ProfileReport) -> Trial {
     let mut trial = run.trials[0].clone();
     trial.cell.clone_from(&run.plan.cells[0].id);
-    trial.generator = generator.to_owned();
+    trial.generator = generator;
     trial.block = run.plan.blocks;
     trial.histogram = None;
     trial.sampler_cpu_ns = Some(trial.sampled_ns);
@@ -66,10 +64,14 @@ fn profiled() -> Run {
         refused: vec!["something was refused".to_owned()],
         ..ProfileReport::default()
     };
-    run.trials.push(profile(&run, PROFILE, report));
     run.trials
-        .push(profile(&run, PROFILE_STRACE, ProfileReport::default()));
-    let mut failed = profile(&run, PROFILE, ProfileReport::default());
+        .push(profile(&run, GeneratorKind::Profile, report));
+    run.trials.push(profile(
+        &run,
+        GeneratorKind::ProfileStrace,
+        ProfileReport::default(),
+    ));
+    let mut failed = profile(&run, GeneratorKind::Profile, ProfileReport::default());
     failed.cell.clone_from(&run.plan.cells[1].id);
     failed.profile = None;
     failed.outcome = Outcome::Failed {
