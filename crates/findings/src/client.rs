@@ -155,8 +155,8 @@ fn peer(trial: &Trial) -> Option<Share> {
     ])
 }
 
-/// How busy a core was on account of a side that used `own` of it: all of what it was, or, where most of
-/// that was something else, what the side used.
+/// The share of a core's load that a side accounts for, of which it used `own`: all of the load, or, where others
+/// used most of it, what the side used.
 fn own_core(core: Option<Share>, own: Option<Share>) -> Option<Share> {
     match (core, own) {
         (Some(core), Some(own)) if own.0 < limits::SATURATED_OWN_SHARE => {

@@ -74,10 +74,10 @@ pub struct Ready {
     pub root_dir: String,
     /// Key in the cache; empty where nothing is built.
     pub key: String,
-    /// SHA-256 over the files in its folder where nothing is built, and over what it needs of what its user has built; empty
-    /// where there are none, or those of its own folder cannot be read.
+    /// SHA-256 over the files in its folder where nothing is built, and over those that it needs of its user's own builds;
+    /// empty where there are none, or those of its own folder cannot be read.
     pub files: String,
-    /// Absolute folder of what its user has built; empty where it needs nothing of it.
+    /// Absolute folder of its user's own builds; empty where it needs none.
     pub originals: String,
     /// The repositories that it was built from, at which commits.
     pub repositories: Vec<Recorded>,
@@ -315,8 +315,8 @@ impl Job<'_> {
         Ok(hash)
     }
 
-    /// The folder of what its user has built, and the digest of what it needs there, with all that is in those that are
-    /// folders; both empty where it needs nothing.
+    /// The folder of its user's own builds, and the digest of the files and folders that it needs there; both empty where
+    /// it needs none.
     fn resolve_originals(&self) -> Result<(String, String), Failed> {
         let mut needed = self.subject.needs.original_names().peekable();
         let (Some(_), Some(folder)) = (needed.peek(), self.context.originals) else {

@@ -1,5 +1,5 @@
-//! What a server says of what it has counted, read out of its answer by the patterns of
-//! its `subject.toml`, and how much of it was not the asking itself. Pure.
+//! The numbers that a server has counted, read from its answer by the patterns of its
+//! `subject.toml`, without the requests that asked for them. Pure.
 //!
 //! Not for: asking ([`crate::trial`]), or comparing with what a client counted
 //! ([`prony_record::agreement`]).

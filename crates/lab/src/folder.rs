@@ -1,7 +1,7 @@
 //! Files in a folder that may be a stranger's: a run directory that was unpacked, documents that somebody sent.
 //!
-//! Each is a plain file in that very folder. A link in it, or what is no file, is refused by name, so that nothing else is read, and
-//! what is written is written beside and put in place, so that nothing else is overwritten.
+//! Each is a plain file in that very folder. A link, or anything but a file, is refused by name, so that nothing elsewhere is read.
+//! A file is written beside its place and then renamed, so that nothing elsewhere is overwritten.
 //!
 //! Not for: what is in them ([`crate::store`]), or a folder that somebody else changes at the same time.
 

@@ -89,7 +89,7 @@ pub use trial::{
 pub const SCHEMA: u32 = 1;
 
 /// Version of how figures are measured, written into plan and environment; raised by hand whenever what is measured changes, so
-/// that a figure of before is not the same quantity any more (a window that begins elsewhere, a latency that counts from
+/// that earlier figures are of another quantity (a window that begins elsewhere, a latency that counts from
 /// another moment, work that a subject does besides). Runs of different methods are not compared.
 ///
 /// 0: every run so far, those that are older than this number among them.

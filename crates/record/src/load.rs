@@ -121,7 +121,7 @@ pub struct LoadSpec {
     /// Requests say `Expect: 100-continue`; their bodies are sent once the server has answered with 100.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub expects_continue: bool,
-    /// Bodies of answers that have a content coding are decoded: what is expected is expected of what they stand for. Not in a pipeline
+    /// Bodies of answers that have a content coding are decoded before they are compared with the expected ones. Not in a pipeline
     /// of HTTP/1.1.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub decodes: bool,

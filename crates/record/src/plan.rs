@@ -178,10 +178,10 @@ pub struct PlannedSubject {
     /// Key of the build in the cache; empty where nothing is built.
     pub build_key: String,
     /// SHA-256 over the files in its folder where nothing is built, or over those that its commands name where the experiment
-    /// gives it as a `cmd`, and over what it needs of its user's own builds, in hexadecimal; empty where there are none.
+    /// gives it as a `cmd`, and over those that it needs of its user's own builds, in hexadecimal; empty where there are none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub files_sha256: String,
-    /// Absolute folder of what its user has built, for `{originals}`; empty where it needs nothing of it.
+    /// Absolute folder of its user's own builds, for `{originals}`; empty where it needs none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub originals_dir: String,
     /// Repositories that it was built from: that of its work tree, then those that lie in it.

@@ -1,4 +1,4 @@
-//! What came of what was required of a measurement.
+//! The outcomes of what is required of a measurement.
 
 use serde::{Deserialize, Serialize};
 

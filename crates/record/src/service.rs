@@ -1,5 +1,5 @@
-//! Of what stands around a server that is measured (backing services, a proxy in front,
-//! several instances, where its output goes), of tables with rows of their own, and of
+//! The surroundings of a server that is measured (backing services, a proxy in front,
+//! several instances, the destination of its output), tables with rows of their own, and
 //! numbers that a service keeps and that must come out right.
 
 use std::collections::BTreeMap;
@@ -78,8 +78,8 @@ pub struct PlannedRow {
     pub baseline: Option<String>,
 }
 
-/// A number that the subject keeps and that every right answer raises: what it counts can
-/// be held against what was acknowledged.
+/// A number that the subject keeps and that every right answer raises, so that it can be
+/// compared with the number of acknowledged requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlannedCounter {
     /// Path whose answer to GET is the number, in decimal.

@@ -313,7 +313,7 @@ pub struct CheckResult {
     pub level: CheckLevel,
     /// Whether it passed.
     pub passed: bool,
-    /// What was expected and what came, where it did not.
+    /// The expected value and the one that came, where it did not pass.
     pub detail: String,
 }
 

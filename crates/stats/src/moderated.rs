@@ -339,7 +339,7 @@ mod tests {
             let t = t_quantile(0.5 + shared / 2.0, own * count as f64).unwrap();
             assert!((t / quantile - 1.0).abs() < 0.01, "{count}: {t}");
             assert_eq!(shared, together(&[of(f64::INFINITY)]));
-            // What tells nothing of each other is as wide as what has nothing in common, and one by itself has its own.
+            // Comparisons that tell nothing of each other are as wide as independent ones, and a single one has its own width.
             assert_eq!(
                 together(&vec![Siblings::alone(); count]),
                 simultaneous(count)

@@ -50,8 +50,8 @@ pub fn detectable_by(deviation: f64, pairs: usize, degrees: f64, confidence: f64
 
 /// The part of runs whose [forecast](FirstBlocks::forecast) holds.
 const FORECAST: f64 = 0.9;
-/// Blocks that follow upon each other tell less of those to come than as many that have nothing in common: a machine that others share has better
-/// and worse minutes. Of 72 live runs, by which the half was chosen, it held in 49 with all degrees of freedom, in 62 with half.
+/// The part of their degrees of freedom that consecutive blocks have for a forecast: a machine that others share has better
+/// and worse minutes. The forecast held in 49 of 72 live runs with all degrees of freedom, and in 62 with half.
 const ALIKE: f64 = 0.5;
 
 /// What the first blocks of a run showed of comparisons with one reference.
@@ -70,8 +70,8 @@ pub struct FirstBlocks {
 }
 
 impl FirstBlocks {
-    /// Between which values [`detectable_by`] comes out at the end of `blocks`: in nine of ten runs. What was seen stays part of the end,
-    /// and what is to come varies about it as one variance about another. `None`: nothing is to come, or nothing can be claimed.
+    /// The range in which [`detectable_by`] ends after `blocks`, in nine of ten runs. The blocks so far stay part of the end,
+    /// and those to come vary about them as one variance about another. `None`: no block is to come, or nothing can be claimed.
     pub fn forecast(&self, blocks: usize) -> Option<(Share, Share)> {
         let own = self.blocks.checked_sub(1).filter(|own| *own > 0)? as f64;
         let more = blocks.checked_sub(self.blocks).filter(|more| *more > 0)? as f64;

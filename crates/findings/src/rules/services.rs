@@ -69,8 +69,8 @@ pub fn keeps_nothing(cell: &Cell) -> bool {
     states(cell, STATED_FORGETFUL)
 }
 
-/// P024: the number that the subject had when it was started anew is below what it was before and
-/// what was acknowledged. After a kill that is for information, unless the row states durability;
+/// P024: the subject's number after its restart is below its number before the load and the
+/// acknowledged requests together. After a kill that is for information, unless the row states durability;
 /// always, where the row states that nothing is kept.
 pub(super) fn lost(case: &Case<'_>) -> Vec<Finding> {
     let killed = case.is_killed();

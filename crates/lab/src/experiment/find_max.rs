@@ -9,7 +9,7 @@ use super::types::Search;
 
 /// Length of a step where none is given, as of `prony load --find-max`.
 const STEP: Nanos = Nanos::from_secs(2);
-/// Keys of a workload that say what a search decides itself, or what it cannot hold, each with the reason.
+/// Keys that a workload with a search cannot have: the search decides these itself, or cannot keep to them; each with the reason.
 const REFUSED: [(&str, &str); 3] = [
     (
         "arrival",

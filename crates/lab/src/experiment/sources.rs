@@ -32,7 +32,7 @@ pub const KEYS: [&str; 12] = [
     "follow",
     "compressed",
 ];
-/// Keys that say what is sent otherwise than a scenario does, and what to do about each.
+/// Keys that a workload with a scenario cannot have, because both say what is sent, each with its remedy.
 const NOT_BESIDE_SCENARIO: [(&str, &str); 5] = [
     (
         "request",

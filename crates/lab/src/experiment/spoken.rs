@@ -130,7 +130,7 @@ pub fn has_meaning(name: &str, spoken: &str) -> bool {
     }
 }
 
-/// What is wrong with `value` of a setting that is about how the generator speaks, and what to do; of another setting nothing.
+/// The problem with `value` of a setting of the generator, and its remedy; `None` for other settings.
 pub fn value_problem(name: &str, value: &str) -> Option<(String, String)> {
     let number = value.parse().unwrap_or(0_u64);
     let (is_right, help) = match name {

@@ -96,7 +96,7 @@ fn the_documented_file_parses_whole() {
     assert_eq!(claims[3].why_not, "no cell is of 200 requests");
 }
 
-/// What is said of others changes nothing that is measured, and so not the name of what is.
+/// Claims of others change nothing that is measured, and so not the digest of the experiment.
 #[test]
 fn published_claims_are_not_in_the_digest_of_an_experiment() {
     let before = example(false);

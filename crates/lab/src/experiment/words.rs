@@ -76,22 +76,23 @@ pub const LINE_BYTES_MAX: usize = 400;
 
 /// Reads a length of time: `300ms`, `5s`, `1.5s`, `2m`, `1h`.
 pub fn duration(text: &str) -> Result<Nanos, String> {
+    let units = [
+        ("ns", 1.0),
+        ("us", 1e3),
+        ("µs", 1e3),
+        ("ms", 1e6),
+        ("s", 1e9),
+        ("m", 60e9),
+        ("h", 3_600e9),
+    ];
+    let (number, unit) = number_and_unit(text);
+    if unit.is_empty() {
+        let text = short(text);
+        return Err(format!("`{text}` lacks its unit: ns, us, ms, s, m or h"));
+    }
+    let amount = amount(number, unit, &units);
     let wrong = || format!("`{}` is not written like 300ms, 5s, 2m or 1h", short(text));
-    let split = text
-        .find(|c: char| c != '.' && !c.is_ascii_digit())
-        .ok_or_else(|| format!("`{}` lacks its unit: ns, us, ms, s, m or h", short(text)))?;
-    let number: f64 = text[..split].parse().map_err(|_| wrong())?;
-    let unit_ns = match &text[split..] {
-        "ns" => 1.0,
-        "us" | "µs" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
-        "m" => 60e9,
-        "h" => 3_600e9,
-        _ => return Err(wrong()),
-    };
-    // A cast from floating point saturates, so that what is too long stays too long.
-    Ok(Nanos((number * unit_ns).round() as u64))
+    amount.map(Nanos).ok_or_else(wrong)
 }
 
 /// `right` and the placeholders of clients, each once.
@@ -112,57 +113,51 @@ pub fn with_names<'a>(right: &[&'a str], names: &'a [String]) -> Vec<&'a str> {
 }
 
 /// Splits `1.5gbit` into its number and what follows.
-fn number_and_unit(text: &str) -> Option<(f64, &str)> {
-    let split = text
-        .find(|c: char| c != '.' && !c.is_ascii_digit())
-        .unwrap_or(text.len());
-    let number = text[..split].parse().ok()?;
-    Some((number, text[split..].trim_start()))
+fn number_and_unit(text: &str) -> (&str, &str) {
+    let is_unit = |c: char| c != '.' && !c.is_ascii_digit();
+    text.split_at(text.find(is_unit).unwrap_or(text.len()))
+}
+
+/// So many of a unit: `None` where the number is none or the unit is not among `units`.
+fn amount(number: &str, unit: &str, units: &[(&str, f64)]) -> Option<u64> {
+    let number: f64 = number.parse().ok()?;
+    let (_, size) = units.iter().find(|(name, _)| *name == unit)?;
+    // A cast from floating point saturates, so that what is too long stays too long.
+    Some((number * size).round() as u64)
 }
 
 /// Reads a number of bytes: `200MiB`, `1.5GB`, `64KiB`, `17B`.
 pub fn bytes(text: &str) -> Result<u64, String> {
-    let wrong = || {
-        let text = short(text);
-        format!("`{text}` is not written like 200MiB, 64KiB or 1GB")
-    };
-    let (number, unit) = number_and_unit(text).ok_or_else(wrong)?;
-    let unit = match unit {
-        "B" => 1.0,
-        "kB" | "KB" => 1e3,
-        "MB" => 1e6,
-        "GB" => 1e9,
-        "KiB" => 1024.0,
-        "MiB" => 1_048_576.0,
-        "GiB" => 1_073_741_824.0,
-        "" => {
-            return Err(format!(
-                "`{}` lacks its unit: B, KiB, MiB or GiB",
-                short(text)
-            ));
-        }
-        _ => return Err(wrong()),
-    };
-    Ok((number * unit).round() as u64)
+    let units = [
+        ("B", 1.0),
+        ("kB", 1e3),
+        ("KB", 1e3),
+        ("MB", 1e6),
+        ("GB", 1e9),
+        ("KiB", 1024.0),
+        ("MiB", 1_048_576.0),
+        ("GiB", 1_073_741_824.0),
+    ];
+    let (number, unit) = number_and_unit(text);
+    let (unit, text) = (unit.trim_start(), short(text));
+    if number.parse::<f64>().is_ok() && unit.is_empty() {
+        return Err(format!("`{text}` lacks its unit: B, KiB, MiB or GiB"));
+    }
+    amount(number, unit, &units)
+        .ok_or_else(|| format!("`{text}` is not written like 200MiB, 64KiB or 1GB"))
 }
 
 /// Reads a rate of a network, as `tc` writes it: `1gbit`, `100mbit`, `500kbit`. Bits a second.
 pub fn rate(text: &str) -> Result<u64, String> {
+    let units = [("gbit", 1e9), ("mbit", 1e6), ("kbit", 1e3), ("bit", 1.0)];
+    let (number, unit) = number_and_unit(text);
     let wrong = || {
         format!(
             "`{}` is not written like 1gbit, 100mbit or 500kbit",
             short(text)
         )
     };
-    let (number, unit) = number_and_unit(text).ok_or_else(wrong)?;
-    let unit = match unit {
-        "gbit" => 1e9,
-        "mbit" => 1e6,
-        "kbit" => 1e3,
-        "bit" => 1.0,
-        _ => return Err(wrong()),
-    };
-    Ok((number * unit).round() as u64)
+    amount(number, unit.trim_start(), &units).ok_or_else(wrong)
 }
 
 /// Why `text` cannot be a name, if it cannot. Names become parts of cell ids and

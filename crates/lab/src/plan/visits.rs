@@ -57,8 +57,8 @@ pub(super) fn planned(length: Nanos) -> PlannedVisits {
     }
 }
 
-/// Names the cells that are measured by themselves, and why: those that cannot be visited, and those that are compared
-/// with them, as what is compared is measured alike.
+/// Names the cells that are measured by themselves, and why: those that cannot be visited, and the cells that
+/// are compared with them, because both sides of a comparison are measured alike.
 pub(super) fn settle(plan: &mut Plan) {
     let Some(visits) = plan.visits.take() else {
         return;

@@ -1,4 +1,4 @@
-//! The one line of a client: what it did of what it was asked, and whether that can be.
+//! The one line of a client: how much of its work it did, and whether its sums can be right.
 //!
 //! A client that tells a sum which cannot be has not been understood, by itself or by what
 //! translates it: it is a failed trial. Whether its peer saw the same is another question

@@ -188,7 +188,7 @@ pub fn instances(order: &TrialOrder) -> usize {
     order.cell.around.instances.max(1) as usize
 }
 
-/// `count` different ports. `own`: the network is the trial's own, where `used` of the
+/// `count` different ports. `has_own_network`: the network is the trial's own, where `used` of the
 /// servers' ports have been given away. Another process may take one that is only free
 /// before its server does; that one then fails to start, and says so.
 fn ports(has_own_network: bool, used: usize, count: usize) -> io::Result<Vec<u16>> {

@@ -3,6 +3,8 @@
 
 use prony_record::{Counts, Failures, LatencyNs, LoadReport, LoadSpec};
 
+use crate::experiment::words;
+
 /// The script that makes wrk send the first request of `spec`.
 pub fn script(method: &str, body: &str, headers: &[(String, String)]) -> String {
     let mut script = format!(
@@ -136,17 +138,7 @@ fn socket_errors(line: &str) -> Failures {
 
 /// `12.34us`, `1.00ms`, `2.00s`, `1.20m`, `1.20h`.
 fn duration_ns(text: &str) -> Option<u64> {
-    let split = text.find(|c: char| c.is_ascii_alphabetic())?;
-    let (number, unit) = text.split_at(split);
-    let factor = match unit {
-        "us" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
-        "m" => 60e9,
-        "h" => 3600e9,
-        _ => return None,
-    };
-    Some((number.parse::<f64>().ok()? * factor).round() as u64)
+    words::duration(text).ok().map(|length| length.0)
 }
 
 /// `1.23GB` with factors of 1024, as wrk counts.
