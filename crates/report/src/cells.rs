@@ -121,7 +121,7 @@ fn trial_counts(case: &Case<'_>, trial: &Trial) -> TrialCounts {
         return load.map_or_else(TrialCounts::default, |load| of_load(case, load));
     };
     let count = measure::line(run).map_or(0, |line| line.count);
-    let failed = client::said(trial).filter(|_| case.is_client());
+    let failed = client::figures(trial).filter(|_| case.is_client());
     let kinds = failed.map(|said| said.failed_by_kind.clone());
     TrialCounts {
         completed: if case.is_client() { count } else { 0 },
@@ -316,7 +316,7 @@ fn percentile(run: &Run, trial: &Trial, q: f64) -> Option<u64> {
 /// The latencies of a trial, of which a load has at the least the number.
 fn histogram<'a>(run: &'a Run, trial: &'a Trial) -> Option<Cow<'a, Histogram>> {
     let Some(load) = &trial.load else {
-        let said = client::said(trial)?.histogram.as_ref();
+        let said = client::figures(trial)?.histogram.as_ref();
         return said.map(Cow::Borrowed);
     };
     let counted = || Histogram {
