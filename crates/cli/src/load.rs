@@ -265,10 +265,10 @@ fn resolve(words: &LoadWords) -> anyhow::Result<(LoadSpec, Vec<String>)> {
     let mut targets = addresses.iter().map(|&address| url.target(address));
     let requests_max = words.requests.or_else(|| length_of(replay.as_ref()));
     let pace = replay.map_or_else(|| pace::pace(words), Ok)?;
-    let unbounded = requests_max.is_some() && words.duration.is_none();
-    let usual = match words.pace.find_max {
-        Some(_) => find_max::STEP,
-        None => DURATION,
+    let usual = match (requests_max, words.pace.find_max) {
+        (Some(_), _) => Nanos::MAX,
+        (None, Some(_)) => find_max::STEP,
+        (None, None) => DURATION,
     };
     let may_fail = words.answers.may_fail();
     let statuses = words.expect.expect_status.as_ref().map(|of| of.0.clone());
@@ -278,12 +278,7 @@ fn resolve(words: &LoadWords) -> anyhow::Result<(LoadSpec, Vec<String>)> {
         threads,
         connections: words.connections,
         warmup_ns: words.warmup.unwrap_or_default().0,
-        duration_ns: if unbounded {
-            Nanos::MAX
-        } else {
-            words.duration.unwrap_or(usual)
-        }
-        .0,
+        duration_ns: words.duration.unwrap_or(usual).0,
         requests_max,
         timeout_ns: words.timeout.0,
         requests: requests.all,

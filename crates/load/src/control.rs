@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::future::poll_fn;
+use std::ops::Add;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, mpsc};
@@ -71,9 +72,29 @@ impl CpuTime {
         }
     }
 
-    fn add(&mut self, from: CpuTime, to: CpuTime) {
-        self.all += to.all - from.all;
-        self.spun += to.spun - from.spun;
+    /// Between two readings. A thread that others interrupt while it looks has spent less than that.
+    fn between(from: CpuTime, to: CpuTime) -> CpuTime {
+        let all = to.all - from.all;
+        CpuTime {
+            all,
+            spun: (to.spun - from.spun).min(all),
+        }
+    }
+
+    /// The time that was not spent looking, in nanoseconds.
+    pub fn worked(self) -> f64 {
+        (self.all - self.spun).0 as f64
+    }
+}
+
+impl Add for CpuTime {
+    type Output = CpuTime;
+
+    fn add(self, other: CpuTime) -> CpuTime {
+        CpuTime {
+            all: self.all + other.all,
+            spun: self.spun + other.spun,
+        }
     }
 }
 
@@ -87,11 +108,11 @@ struct ControlLoop {
 }
 
 impl ControlLoop {
-    /// Ends the loop; adds the CPU time of the window up to `now`.
-    fn end(self, now: CpuTime, sum: &mut CpuTime) {
+    /// Ends the loop; returns the CPU time of the window up to `now`.
+    fn end(self, now: CpuTime) -> CpuTime {
         let (start, end) = self.cpu.get();
         drop(self.task);
-        sum.add(start.unwrap_or(now), end.unwrap_or(now));
+        CpuTime::between(start.unwrap_or(now), end.unwrap_or(now))
     }
 }
 
@@ -156,7 +177,7 @@ impl Worker {
         let finished = loop {
             self.until_over().await;
             let finished = self.handle.now();
-            control.end(CpuTime::read(&self.handle), &mut cpu);
+            cpu = cpu + control.end(CpuTime::read(&self.handle));
             let Some(turns) = &mut turns else {
                 break finished;
             };

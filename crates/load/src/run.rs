@@ -19,7 +19,7 @@ use prony_record::{
 
 use crate::checks::{FailedAnswer, ObservedAnswer};
 use crate::connection::connect_all;
-use crate::control::{Counted, Turns};
+use crate::control::{Counted, CpuTime, Turns};
 use crate::failure::{Failure, reason};
 use crate::interval::{Intervals, LoadInterval, LoadTotals};
 use crate::mixed::Mixed;
@@ -600,15 +600,14 @@ fn add_up(
     let start = windows.first().map_or(Instant::ZERO, |first| first.start());
     let mut all = Recorder::new(start, spec.latency_from);
     counted.iter().for_each(|of| all.merge(&of.recorder));
-    let threads_cpu: Vec<_> = counted.iter().enumerate().map(cpu_of).collect();
     let length = length_of(spec, windows, &counted, &all);
     let counts = all.counts();
     let latency_ns = all.latency().summary();
     let delay = all.delay();
-    let cpu_ns = threads_cpu.iter().map(|thread| thread.cpu_ns).sum();
-    let spun_ns = counted.iter().map(|thread| thread.cpu.spun.0).sum();
-    let worked_ns: u64 = cpu_ns - spun_ns;
-    let busy = worked_ns as f64 / (length.0.max(1) as f64 * f64::from(spec.threads));
+    let cpu = counted
+        .iter()
+        .fold(CpuTime::default(), |sum, thread| sum + thread.cpu);
+    let busy = cpu.worked() / (length.0.max(1) as f64 * f64::from(spec.threads));
     let report = LoadReport {
         schema: SCHEMA,
         generator: concat!("prony ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -637,16 +636,15 @@ fn add_up(
         connections_opened: all.connections_opened,
         connections_closed_by_server: all.connections_closed_by_server,
         connections_stray: all.connections_stray,
-        cpu_ns,
-        spun_ns,
-        threads_cpu,
+        cpu_ns: cpu.all.0,
+        spun_ns: cpu.spun.0,
+        threads_cpu: counted.iter().enumerate().map(cpu_of).collect(),
         coalescing_ns: longest_coalescing(&counted).0,
         pace: spec.pace.clone(),
         latency_from: spec.latency_from,
-        timestamps: if delay.pick_up_exact > 0 {
-            spec.timestamps.unwrap_or(Timestamps::Kernel)
-        } else {
-            Timestamps::User
+        timestamps: match delay.pick_up_exact {
+            0 => Timestamps::User,
+            _ => spec.timestamps.unwrap_or(Timestamps::Kernel),
         },
         arrivals: arrivals(spec, &counts, &counted, busy),
         delay: Some(delay),
@@ -803,7 +801,6 @@ mod tests {
 
     use super::*;
     use crate::arrivals::ArrivalCounts;
-    use crate::control::CpuTime;
     use crate::origin::Times;
     use crate::recorder::{Answer, Phases};
     use crate::window::LoadPhase;

@@ -281,9 +281,8 @@ impl Ring {
             return;
         }
         let mut queued_receives = std::mem::take(&mut self.queued_receives);
-        let place =
-            |(_, token, _): &QueuedReceive| *self.unbuffered.get(token).unwrap_or(&usize::MAX);
-        queued_receives.sort_by_key(place);
+        let unbuffered = &self.unbuffered;
+        queued_receives.sort_by_key(|(_, token, _)| *unbuffered.get(token).unwrap_or(&usize::MAX));
         self.unbuffered.clear();
         for receive in queued_receives {
             self.receive(receive, done);
