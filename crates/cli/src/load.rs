@@ -298,7 +298,11 @@ fn resolve(words: &LoadWords) -> anyhow::Result<(LoadSpec, Vec<String>)> {
         queue_max: words.queue.unwrap_or(0),
         seed: words.seed,
         spin: words.spin.is_always(),
-        look_before_sleep_ns: words.spin.look_before_sleep().0,
+        look_before_sleep_ns: match words.coalesce {
+            // It waits for several, and a look ends with the first.
+            true => 0,
+            false => words.spin.look_before_sleep().0,
+        },
         timestamps: pace::timestamps(words),
         in_turns: false,
         trace_max: words.trace.as_ref().map_or(0, |_| trace::ROWS_MAX),

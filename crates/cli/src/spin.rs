@@ -15,6 +15,9 @@ pub enum Spin {
 /// Longer than most answers take on the same machine where nobody sleeps, and shorter than waking one who does.
 const AUTO: Spin = Spin::UpTo(Nanos::from_micros(20));
 
+/// Whether others want the core is looked at before each look only.
+const LONGEST: Nanos = Nanos::from_millis(10);
+
 impl Spin {
     /// Reads `auto`, `off`, `always` or a length of time. For use as a clap value parser.
     pub fn parse(text: &str) -> Result<Spin, String> {
@@ -22,11 +25,13 @@ impl Spin {
             "always" => Ok(Spin::Always),
             "auto" => Ok(AUTO),
             "off" => Ok(Spin::UpTo(Nanos::ZERO)),
-            _ => duration::parse(text).map(Spin::UpTo).map_err(|_| {
-                format!(
+            _ => match duration::parse(text) {
+                Ok(length) if length <= LONGEST => Ok(Spin::UpTo(length)),
+                Ok(_) => Err("at most 10ms; `always` never sleeps".to_owned()),
+                Err(_) => Err(format!(
                     "`{text}` is none of auto, off and always, nor a length of time such as 20us"
-                )
-            }),
+                )),
+            },
         }
     }
 
@@ -53,6 +58,7 @@ mod tests {
         assert_eq!(Spin::parse("always"), Ok(Spin::Always));
         assert_eq!(Spin::parse("auto"), Spin::parse("20us"));
         assert_eq!(Spin::parse("off"), Ok(Spin::UpTo(Nanos::ZERO)));
+        assert!(Spin::parse("11ms").unwrap_err().contains("at most 10ms"));
         assert!(Spin::parse("on").unwrap_err().contains("`on` is none of"));
     }
 }

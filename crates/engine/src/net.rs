@@ -16,7 +16,7 @@ use rustix::io::Errno;
 pub(crate) use stream::{FILE_TOO_SHORT, ReceiveMode, StreamSlot};
 
 use crate::buffers::Spares;
-use crate::config::{Config, Receive};
+use crate::config::Config;
 use crate::driver::{Closing, Completion, Completions, Driver, Op, OpOutcome, Role, Socket, Token};
 use crate::slab::{Key, Slab};
 use crate::tasks::{RunQueue, Waiter};
@@ -27,7 +27,6 @@ pub(crate) struct Limits {
     pub recv_queue_max: usize,
     pub post_bytes_max: usize,
     pub linger: Nanos,
-    pub receive: Receive,
 }
 
 /// A listening socket.
@@ -78,7 +77,6 @@ impl Net {
                 recv_queue_max: config.recv_queue_max as usize,
                 post_bytes_max: config.post_bytes_max,
                 linger: config.linger,
-                receive: config.receive,
             },
             ops: Vec::new(),
             dirty: Vec::new(),

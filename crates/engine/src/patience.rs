@@ -7,8 +7,9 @@ use std::os::unix::fs::FileExt as _;
 
 use prony_base::{Instant, Nanos};
 
-/// A sleep that was shorter than this, wake-up included, might have been one look.
-const SHORT_SLEEP_MAX: Nanos = Nanos::from_micros(100);
+/// To be put to sleep and woken takes about as long at the most: a sleep that was longer than a look by no more than this
+/// might have been one.
+const WAKE_UP_MAX: Nanos = Nanos::from_micros(80);
 /// Looks that may be in vain after a single one that was not.
 const GAIN: u32 = 2;
 const CREDIT_MAX: u32 = 16;
@@ -72,7 +73,7 @@ impl Patience {
 
     /// The thread has slept for so long.
     pub fn slept(&mut self, length: Nanos) {
-        if length > SHORT_SLEEP_MAX || self.credit > 0 {
+        if length > self.limit + WAKE_UP_MAX || self.credit > 0 {
             return;
         }
         self.sleeps_left -= 1;

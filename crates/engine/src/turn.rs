@@ -98,11 +98,12 @@ impl Core {
             return Ok(());
         }
         let planned = self.wake_early(self.shorten(wait), &**driver);
-        if let (Some(patience), Wait::Until(end)) = (&self.patience, planned)
-            && self.looks(&mut patience.borrow_mut(), end, &mut **driver, &mut done)?
-        {
-            net.complete(&mut done);
-            return Ok(());
+        if let (Some(patience), Wait::Until(end)) = (&self.patience, planned) {
+            let looked = self.looks(&mut patience.borrow_mut(), end, &mut **driver, &mut done);
+            if !matches!(looked, Ok(false)) {
+                net.complete(&mut done);
+                return looked.map(drop);
+            }
         }
         let wait = self.fall_asleep(planned);
         let turned = self.sleep(wait, &mut **driver, &mut done);
@@ -147,28 +148,49 @@ impl Core {
         if !patience.is_worthwhile(begun) {
             return Ok(false);
         }
-        let until = end.min(begun + patience.limit);
-        let mut now = begun;
+        // What tasks asked for goes out first; that it is sent is no news.
+        driver.turn(Wait::Not, done).map_err(waiting)?;
+        if !done.is_empty() || self.remote.is_pending() {
+            self.note_interrupted();
+            return Ok(true);
+        }
+        let mut now = driver.now();
+        let until = end.min(now + patience.limit);
+        let mut length = Nanos::ZERO;
         let has_found = loop {
-            // What tasks asked for goes out first. A turn with nothing to do costs nothing where the driver knows it.
-            driver.turn(Wait::Not, done).map_err(waiting)?;
-            if !done.is_empty() || self.remote.is_pending() {
-                break true;
-            }
+            let from = now;
             while now < until && driver.is_quiet_at(now) && !self.remote.is_pending() {
                 std::hint::spin_loop();
                 now = driver.now();
             }
+            length += now.since(from);
+            if self.remote.is_pending() {
+                break true;
+            }
             if now >= until {
                 break false;
             }
-            now = driver.now();
+            // To take what is there is work, and to find nothing was part of the look.
+            driver.turn(Wait::Not, done).map_err(waiting)?;
+            if !done.is_empty() {
+                break true;
+            }
+            let after = driver.now();
+            length += after.since(now);
+            now = after;
         };
-        patience.looked(now.since(begun), has_found);
-        if let Some(latency) = self.wakeup_latency.as_ref().filter(|_| has_found) {
-            latency.borrow_mut().note_interrupted();
+        patience.looked(length, has_found);
+        if has_found {
+            self.note_interrupted();
         }
         Ok(has_found || now >= end)
+    }
+
+    /// The wait for a timer was ended by something else.
+    fn note_interrupted(&self) {
+        if let Some(latency) = &self.wakeup_latency {
+            latency.borrow_mut().note_interrupted();
+        }
     }
 
     /// No wait while a task is due, nor one past the next timer.

@@ -28,6 +28,8 @@ pub const CANARY_DRIFT: f64 = 0.02;
 pub const WAIT_SHARE: f64 = 0.01;
 /// P010: part of the blocks that failed, from which the others do not stand for the cell.
 pub const FAILED_BLOCKS_SHARE: f64 = 0.5;
+/// P032: where the median latency is longer, something else than a wake-up is waited for.
+pub const WAKE_UPS_NS: u64 = 200_000;
 /// P032: a side sleeps where it did so this often for each request.
 pub const SLEEPS_A_REQUEST: f64 = 0.2;
 /// P012: bytes an answer over those of the reference, or the other way round.

@@ -13,7 +13,7 @@
 //! `crates/ping/examples/ping.rs`, which is its shortest use; `prony serve --services` is
 //! the same application behind the command's options.
 //!
-//! The server of `prony serve` without `--services`, which needs no services and answers more, is in [`reference`]. Both run on
+//! The server of `prony serve` without `--services`, which needs no services and answers more, is in [`mod@reference`]. Both run on
 //! one thread or on several ([`serve_on_loops`]).
 #![forbid(unsafe_code)]
 

@@ -67,9 +67,6 @@ const WAKER: Token = Token {
     },
 };
 
-/// A receive that is to begin.
-type QueuedReceive = (Socket, Token, Receive);
-
 /// The driver on io_uring.
 ///
 /// INVARIANT: memory that an outstanding operation names stays where it is:
@@ -86,11 +83,12 @@ pub(crate) struct Ring {
     files: HashMap<Token, Option<(Socket, FilePart)>>,
     /// Those of them whose sockets do.
     writable: Vec<(Token, Socket, FilePart)>,
+    receive: Receive,
     /// Receives that found no buffer, and their order; empty as long as there are enough.
     unbuffered: HashMap<Token, usize>,
     /// Receives that are to begin with the next turn, those without a buffer first: in the order
     /// of their submission, a stream that always has more could take all buffers for ever.
-    queued_receives: Vec<QueuedReceive>,
+    queued_receives: Vec<(Socket, Token)>,
     #[expect(clippy::vec_box, reason = "the kernel has their addresses")]
     addresses: Vec<Box<SocketAddrAny>>,
     /// For the receives with stamps, once there are some.
@@ -142,6 +140,7 @@ impl Ring {
             own: HashMap::new(),
             files: HashMap::new(),
             writable: Vec::new(),
+            receive: config.receive,
             unbuffered: HashMap::new(),
             queued_receives: Vec::new(),
             addresses: Vec::new(),
@@ -206,12 +205,12 @@ impl Ring {
         unsafe { self.begin(poll.multi(true).build(), WAKER, done) };
     }
 
-    fn receive(&mut self, (socket, token, receive): QueuedReceive, done: &mut Completions) {
+    fn receive(&mut self, socket: Socket, token: Token, done: &mut Completions) {
         let fd = Fd(socket.raw());
         // Buffers that came back meanwhile are the kernel's before it sees this.
         self.starved &= !self.pool.has_free();
         if !self.starved {
-            let entry = match receive {
+            let entry = match self.receive {
                 _ if token.role == Role::ReceiveStamped && self.has_room_for_stamps() => {
                     let stamping = self.stamping.get_or_insert_with(Stamping::new);
                     opcode::RecvMsgMulti::new(fd, stamping.header(), GROUP).build()
@@ -267,11 +266,11 @@ impl Ring {
     }
 
     /// Begins a receive, now or in its turn.
-    fn queue_receive(&mut self, receive: QueuedReceive, done: &mut Completions) {
+    fn queue_receive(&mut self, socket: Socket, token: Token, done: &mut Completions) {
         if self.unbuffered.is_empty() {
-            self.receive(receive, done);
+            self.receive(socket, token, done);
         } else {
-            self.queued_receives.push(receive);
+            self.queued_receives.push((socket, token));
         }
     }
 
@@ -281,11 +280,12 @@ impl Ring {
             return;
         }
         let mut queued_receives = std::mem::take(&mut self.queued_receives);
-        let unbuffered = &self.unbuffered;
-        queued_receives.sort_by_key(|(_, token, _)| *unbuffered.get(token).unwrap_or(&usize::MAX));
+        let place =
+            |(_, token): &(Socket, Token)| *self.unbuffered.get(token).unwrap_or(&usize::MAX);
+        queued_receives.sort_by_key(place);
         self.unbuffered.clear();
-        for receive in queued_receives {
-            self.receive(receive, done);
+        for (socket, token) in queued_receives {
+            self.receive(socket, token, done);
         }
     }
 
@@ -334,7 +334,7 @@ impl Ring {
         let queued = self
             .queued_receives
             .iter()
-            .position(|(_, token, _)| *token == of);
+            .position(|(_, token)| *token == of);
         if let Some(place) = queued {
             self.queued_receives.remove(place);
             return done.push(Completion {
@@ -680,7 +680,7 @@ impl Driver for Ring {
         match op {
             Op::Send(socket, bytes, sending) => self.send(socket, bytes, sending, token, done),
             Op::SendFile(socket, part) => self.send_file(socket, part, token, done),
-            Op::Receive(socket, receive) => self.queue_receive((socket, token, receive), done),
+            Op::Receive(socket) => self.queue_receive(socket, token, done),
             Op::Discard(socket, count) => self.discard(socket, count, token, done),
             Op::Accept(socket) => {
                 let entry = opcode::AcceptMulti::new(Fd(socket.raw())).flags(libc::SOCK_CLOEXEC);
@@ -729,7 +729,7 @@ impl Driver for Ring {
     fn is_quiet_at(&mut self, now: Instant) -> bool {
         let is_quiet = self.has_news() == Some(false);
         if is_quiet {
-            self.all_reported = now;
+            self.all_reported = self.all_reported.max(now);
         }
         is_quiet
     }

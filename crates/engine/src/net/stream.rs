@@ -10,7 +10,6 @@ use rustix::io::Errno;
 
 use super::Net;
 use crate::buffers::{FileRange, Posted, Received, SendBuf};
-use crate::config::Receive;
 use crate::driver::{Closing, Completion, InFlight, Op, OpOutcome, Role, Sending, Socket, Token};
 use crate::slab::Key;
 use crate::stamps::{Arrival, Bracket};
@@ -128,8 +127,6 @@ pub(crate) struct ReceiveSide {
     pub mode: ReceiveMode,
     /// The kernel was asked to stamp what arrives.
     pub is_stamped: bool,
-    /// It was asked for bytes before.
-    has_begun: bool,
     /// The outstanding operation was cancelled.
     pub stopping: bool,
     /// Discarded bytes that were not yet reported to the task.
@@ -409,17 +406,7 @@ impl Net {
             (None, Some(role)) if mode == ReceiveMode::Discard => {
                 (Op::Discard(stream.socket, count), role)
             }
-            (None, Some(role)) => {
-                // A connection that was accepted may be closed after its first answer: then no
-                // receive is outstanding that would have to be cancelled.
-                let may_be_last = !stream.is_client && !receive.has_begun;
-                receive.has_begun = true;
-                let how = match may_be_last {
-                    true => Receive::OneShot,
-                    false => self.limits.receive,
-                };
-                (Op::Receive(stream.socket, how), role)
-            }
+            (None, Some(role)) => (Op::Receive(stream.socket), role),
             (None, None) => return,
         };
         if !receive.stopping {

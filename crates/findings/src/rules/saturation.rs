@@ -68,14 +68,16 @@ const WAKE_UPS: (&str, &str) = (
     "Rank these by CPU time a request, or measure with more connections, so that one side always has something to do.",
 );
 
-/// P032: in a closed loop both sides slept once in five requests or more often, and neither was full.
+/// P032: in a closed loop of short latencies both sides slept once in five requests or more often, and neither was full.
 pub(super) fn both_sleep(case: &Case<'_>) -> Vec<Finding> {
     worst(case, Code::P032, case.measured(), |trial| {
         let load = trial.load.as_ref()?;
         let full = |share: Option<Share>| share.is_some_and(|s| s.0 >= limits::SATURATED_SHARE);
         let is_full =
             full(measure::subject_busy(trial)) || full(measure::generator_busy(trial, load));
-        if is_full || load.pace != Pace::default() {
+        let is_waited_for = load.latency_ns.p50 > limits::WAKE_UPS_NS;
+        let thinks = load.pace != Pace::default() || load.scenario.is_some() || case.is_search();
+        if is_full || is_waited_for || thinks {
             return None;
         }
         let sleeps = |role| measure::sleeps_a_request(trial, load, role);

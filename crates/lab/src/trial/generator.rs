@@ -14,7 +14,7 @@ use prony_base::{Instant, Nanos, clock};
 use prony_engine::{Receiver, mailbox};
 use prony_record::{
     Arrival, GeneratorEvent, Histogram, LatencyOrigin, LoadReport, LoadSpec, LoadTarget, LoadTls,
-    Pace, RateSearch, Role, Turn, Turned,
+    Pace, RateSearch, Role, Timestamps, Turn, Turned,
 };
 use prony_runtime::services::{Context, Failure, Service};
 use rustix::process::Signal;
@@ -265,11 +265,7 @@ pub fn spec(order: &TrialOrder, entry: &Place, further: &[Place]) -> Result<Load
     let target = |place: &Place| LoadTarget {
         url: format!(
             "{}://{}{}",
-            if place.trust.is_some() {
-                "https"
-            } else {
-                "http"
-            },
+            place.trust.as_ref().map_or("http", |_| "https"),
             place.authority,
             order.workload.request.path
         ),
@@ -312,6 +308,8 @@ pub fn spec(order: &TrialOrder, entry: &Place, further: &[Place]) -> Result<Load
         pace: pace(&order.workload.arrival, order.cell.rate_per_s),
         seed: order.seed,
         find_max: order.workload.find_max.clone(),
+        // On every driver, so that runs and their logs can be compared.
+        timestamps: Some(Timestamps::User),
         ..LoadSpec::default()
     };
     let sent = sending::from_workload(&order.workload, &entry.authority, order.seed)?;

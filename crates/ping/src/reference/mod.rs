@@ -1,6 +1,6 @@
 //! The reference server: known answers, by which clients and load generators are checked. What it answers is in `app.rs`.
 //!
-//! A server of [`reference`] is one [`LoopServer`] for each thread; [`serve_on_loops`](crate::serve_on_loops) runs them.
+//! A server of [`reference()`] is one [`LoopServer`] for each thread; [`serve_on_loops`](crate::serve_on_loops) runs them.
 
 mod app;
 mod payload;
