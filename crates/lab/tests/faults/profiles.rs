@@ -36,7 +36,7 @@ fn to_profile() -> Plan {
 }
 
 /// The trial of this generator, and what it saw.
-fn seen<'a>(run: &'a Stored, generator: GeneratorKind) -> (&'a Trial, &'a ProfileReport) {
+fn seen(run: &Stored, generator: GeneratorKind) -> (&Trial, &ProfileReport) {
     let found = run.trials.iter().find(|trial| trial.generator == generator);
     let trial = found.expect("a trial that profiles");
     assert_eq!(trial.outcome, Outcome::Measured, "{trial:?}");

@@ -377,15 +377,12 @@ fn started_by_a_parent(fixture: &Fixture, command: &[&str]) -> ProgramReport {
         }
     };
     assert!(matches!(next(), Report::Began { .. }));
-    let Report::Ran(Ran {
-        exit, peak_bytes, ..
-    }) = next()
-    else {
+    let Report::Ran(Ran { ended, .. }) = next() else {
         panic!("it did not end");
     };
-    assert_eq!(exit, Exit::Code { code: 0 });
+    assert_eq!(ended.exit, Exit::Code { code: 0 });
     let mut report = ProgramReport {
-        peak_bytes,
+        peak_bytes: ended.peak_bytes,
         ..ProgramReport::default()
     };
     let text = std::fs::read_to_string(output).expect("its output");

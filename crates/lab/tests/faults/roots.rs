@@ -152,7 +152,7 @@ fn built(fixture: &Fixture, subject: &Subject, isolation: Isolation) -> Result<R
         cache: &fixture.folder.join("cache"),
         originals: None,
         prony: &own,
-        kept: prony_lab::build::KEPT,
+        builds_max: prony_lab::build::KEPT,
         cancel: &AtomicBool::new(false),
         only_kept: false,
     };
