@@ -70,7 +70,7 @@ pub struct ServeOptions {
     /// Driver of the event loops: auto, ring or epoll [default: $PRONY_DRIVER, else auto]
     #[arg(long, value_name = "DRIVER")]
     driver: Option<DriverChoice>,
-    /// Look for requests before sleeping: for up to a time, `auto` (20us) where that pays, `off`, or `always`, as without a
+    /// Look for requests before sleeping: for up to a time, `auto` (50us) where that pays, `off`, or `always`, as without a
     /// value: more requests a second from few connections, for more CPU time
     #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_value = "off", default_missing_value = "always", value_parser = Spin::parse)]
     spin: Spin,

@@ -12,8 +12,8 @@ pub enum Spin {
     UpTo(Nanos),
 }
 
-/// Longer than most answers take on the same machine where nobody sleeps, and shorter than waking one who does.
-const AUTO: Spin = Spin::UpTo(Nanos::from_micros(20));
+/// As long as it takes to wake a server that sleeps: with less, who looks gives up before the first answer, and both go on sleeping.
+const AUTO: Spin = Spin::UpTo(Nanos::from_micros(50));
 
 /// Whether others want the core is looked at before each look only.
 const LONGEST: Nanos = Nanos::from_millis(10);
@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn it_is_a_word_or_a_length_of_time() {
         assert_eq!(Spin::parse("always"), Ok(Spin::Always));
-        assert_eq!(Spin::parse("auto"), Spin::parse("20us"));
+        assert_eq!(Spin::parse("auto"), Spin::parse("50us"));
         assert_eq!(Spin::parse("off"), Ok(Spin::UpTo(Nanos::ZERO)));
         assert!(Spin::parse("11ms").unwrap_err().contains("at most 10ms"));
         assert!(Spin::parse("on").unwrap_err().contains("`on` is none of"));

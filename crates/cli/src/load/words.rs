@@ -72,7 +72,7 @@ pub struct LoadWords {
     /// Seed of what is drawn at random
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Look for answers before sleeping: for up to a time, `auto` (20us) where that pays, `off`, or `always`, as without a
+    /// Look for answers before sleeping: for up to a time, `auto` (50us) where that pays, `off`, or `always`, as without a
     /// value: requests start more punctually, and each thread keeps a core busy
     #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_value = "auto", default_missing_value = "always", value_parser = Spin::parse)]
     pub spin: Spin,
