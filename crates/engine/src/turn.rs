@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use prony_base::{Instant, Nanos};
+use prony_base::{Instant, Nanos, clock};
 
 use crate::buffers::Pool;
 use crate::config::{Config, DriverKind, Error, LoopStats};
@@ -154,6 +154,7 @@ impl Core {
             self.note_interrupted();
             return Ok(true);
         }
+        let cpu = clock::thread_cpu();
         let mut now = driver.now();
         let until = end.min(now + patience.limit);
         let mut length = Nanos::ZERO;
@@ -179,7 +180,8 @@ impl Core {
             length += after.since(now);
             now = after;
         };
-        patience.looked(length, has_found);
+        // While others had the core, the thread did not look.
+        patience.looked(length.min(clock::thread_cpu() - cpu), has_found);
         if has_found {
             self.note_interrupted();
         }
