@@ -17,9 +17,9 @@ const CREDIT_MAX: u32 = 16;
 const SLEEPS_MAX: u32 = 4096;
 /// The core is looked at so often, while the thread looks for news.
 const CORE_CHECK_EVERY: Nanos = Nanos::from_millis(20);
-/// The part of the time that the thread may have waited for its core.
+/// The part of the time that the thread may have waited for its core; more than that twice in a row is no chance.
 const CORE_SHARED_FROM: f64 = 0.02;
-/// It then sleeps for so long, and twice as long each time that it is so again.
+/// It then sleeps for so long, and twice as long each time that it is so again; while the core is its own, for as much less.
 const GIVEN_UP_MIN: Nanos = Nanos::from_millis(500);
 const GIVEN_UP_MAX: Nanos = Nanos::from_secs(32);
 
@@ -89,6 +89,8 @@ struct CoreShare {
     schedstat: File,
     checked: Instant,
     waited: Nanos,
+    /// Others wanted the core when it was looked at last.
+    is_wanted: bool,
     given_up_until: Instant,
     given_up_for: Nanos,
 }
@@ -102,6 +104,7 @@ impl CoreShare {
             schedstat,
             checked: Instant::ZERO,
             waited,
+            is_wanted: false,
             given_up_until: Instant::ZERO,
             given_up_for: GIVEN_UP_MIN,
         })
@@ -120,15 +123,18 @@ impl CoreShare {
 
     /// Judges by what the thread has waited in all up to `now`.
     fn judge(&mut self, now: Instant, waited: Nanos) -> bool {
-        let length = now.since(self.checked).0.max(1);
-        let share = waited.0.saturating_sub(self.waited.0) as f64 / length as f64;
+        let length = now.since(self.checked);
+        let share = waited.0.saturating_sub(self.waited.0) as f64 / length.0.max(1) as f64;
         (self.checked, self.waited) = (now, waited);
-        if share < CORE_SHARED_FROM {
-            return true;
+        let was_wanted = std::mem::replace(&mut self.is_wanted, share >= CORE_SHARED_FROM);
+        if !self.is_wanted {
+            self.given_up_for = (self.given_up_for - length).max(GIVEN_UP_MIN);
+        } else if was_wanted {
+            self.given_up_until = now + self.given_up_for;
+            self.given_up_for = (self.given_up_for * 2).min(GIVEN_UP_MAX);
+            return false;
         }
-        self.given_up_until = now + self.given_up_for;
-        self.given_up_for = (self.given_up_for * 2).min(GIVEN_UP_MAX);
-        false
+        true
     }
 }
 
@@ -199,11 +205,14 @@ mod tests {
         let mut core = CoreShare::open().expect("the scheduler counts");
         core.waited = Nanos::ZERO;
         let at = |millis: u64| Instant::ZERO + Nanos::from_millis(millis);
-        assert!(core.judge(at(1_000), Nanos::from_millis(1)));
-        assert!(!core.judge(at(2_000), Nanos::from_millis(101)));
-        assert!(!core.is_own(at(2_499)));
-        assert!(!core.judge(at(2_600), Nanos::from_millis(201)));
-        assert!(!core.is_own(at(3_599)));
-        assert!(core.judge(at(3_600), Nanos::from_millis(202)));
+        let mut judge = |now, waited| core.judge(at(now), Nanos::from_millis(waited));
+        assert!(judge(1_000, 1));
+        assert!(judge(2_000, 101), "once may be chance");
+        assert!(!judge(2_100, 201));
+        assert!(!judge(2_600, 301), "after 500 ms it is as it was");
+        assert!(judge(3_600, 302), "after 1 s it is its own");
+        assert!(judge(3_700, 402));
+        assert!(!judge(3_800, 502));
+        assert!(!core.is_own(at(4_799)), "1 s, as a second of its own went before");
     }
 }
