@@ -55,6 +55,8 @@ pub struct Config {
     /// come while it looks, and where no other thread waits for the core. Zero: never. Of no effect with `spin`, or where
     /// the kernel does not say who waits.
     pub look_before_sleep: Nanos,
+    /// The core is this thread's alone: who else waits for it is not asked before looking.
+    pub core_is_own: bool,
     /// Have the kernel end waits for timers on time. By default it may end them some 50 µs
     /// late, to serve several wake-ups at once, and on epoll up to a millisecond. Holds for
     /// the loop's thread, while it runs. To be woken takes a thread tens of microseconds, too:
@@ -78,6 +80,7 @@ impl Default for Config {
             linger: Nanos::from_secs(1),
             spin: false,
             look_before_sleep: Nanos::ZERO,
+            core_is_own: false,
             precise_timers: false,
         }
     }

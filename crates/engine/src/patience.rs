@@ -34,13 +34,21 @@ pub(crate) struct Patience {
     sleeps: u32,
     /// The time that was spent looking.
     pub spun: Nanos,
-    core: CoreShare,
+    /// Set where others may want the core.
+    core: Option<CoreShare>,
 }
 
 impl Patience {
-    /// For looks of up to `limit`; none where that is nothing, or the kernel does not say whether others want the core.
-    pub fn new(limit: Nanos) -> Option<Patience> {
-        let core = CoreShare::open().filter(|_| limit > Nanos::ZERO)?;
+    /// For looks of up to `limit`; none where that is nothing, or the kernel does not say whether others want a core that is not the
+    /// thread's own.
+    pub fn new(limit: Nanos, core_is_own: bool) -> Option<Patience> {
+        if limit == Nanos::ZERO {
+            return None;
+        }
+        let core = match core_is_own {
+            true => None,
+            false => Some(CoreShare::open()?),
+        };
         Some(Patience {
             limit,
             credit: 0,
@@ -53,7 +61,7 @@ impl Patience {
 
     /// Whether to look before sleeping.
     pub fn is_worthwhile(&mut self, now: Instant) -> bool {
-        self.credit > 0 && self.core.is_own(now)
+        self.credit > 0 && self.core.as_mut().is_none_or(|core| core.is_own(now))
     }
 
     /// A look took so long, and found something or did not.
@@ -153,7 +161,7 @@ mod tests {
     const MOMENT: Nanos = Nanos::from_micros(10);
 
     fn patience() -> Patience {
-        Patience::new(Nanos::from_micros(20)).expect("the scheduler counts")
+        Patience::new(Nanos::from_micros(20), false).expect("the scheduler counts")
     }
 
     /// Short sleeps until the next attempt.
@@ -213,6 +221,9 @@ mod tests {
         assert!(judge(3_600, 302), "after 1 s it is its own");
         assert!(judge(3_700, 402));
         assert!(!judge(3_800, 502));
-        assert!(!core.is_own(at(4_799)), "1 s, as a second of its own went before");
+        assert!(
+            !core.is_own(at(4_799)),
+            "1 s, as a second of its own went before"
+        );
     }
 }

@@ -466,7 +466,7 @@ impl Core {
             spin: config.spin,
             // Where time is simulated, looking does not make it go on.
             patience: (Some(config.look_before_sleep).filter(|_| wakes_late && !config.spin))
-                .and_then(Patience::new)
+                .and_then(|limit| Patience::new(limit, config.core_is_own))
                 .map(RefCell::new),
             wakeup_latency: wakes_early.then(|| RefCell::new(WakeupLatency::new())),
             skipped: Cell::new(0),

@@ -54,13 +54,19 @@ pub fn subject_busy(trial: &Trial) -> Option<Share> {
 }
 
 /// How busy the generator's busiest thread was, or its busiest core where its own threads used
-/// half of the window: what else keeps that core busy says nothing about the generator.
+/// half of the window: what else keeps that core busy says nothing about the generator. Looking for answers before
+/// sleeping is no work.
 pub fn generator_busy(trial: &Trial, load: &LoadReport) -> Option<Share> {
-    let busiest = load.threads_cpu.iter().map(|thread| thread.cpu_ns).max();
     let of_window =
         |ns: u64| (load.window_ns > 0).then(|| Share(ns as f64 / load.window_ns as f64));
-    let own = of_window(load.cpu_ns).is_some_and(|share| share.0 >= limits::SATURATED_OWN_SHARE);
-    let core = busiest_core(trial, Role::Generator);
+    let threads = || load.threads_cpu.iter();
+    let busiest = threads().map(|t| t.cpu_ns.saturating_sub(t.spun_ns)).max();
+    let own = of_window(worked_ns(load));
+    let own = own.is_some_and(|share| share.0 >= limits::SATURATED_OWN_SHARE);
+    // Which thread ran on the core is not known: the least of what they looked is left out.
+    let looked = of_window(threads().map(|thread| thread.spun_ns).min().unwrap_or(0));
+    let core = busiest_core(trial, Role::Generator)
+        .map(|share| Share((share.0 - looked.map_or(0.0, |looked| looked.0)).max(0.0)));
     larger(core.filter(|_| own), busiest.and_then(of_window))
 }
 
@@ -268,9 +274,13 @@ pub fn each_request(trial: &Trial, time: Nanos) -> Option<Time> {
     per_request(cores.0, trial.load.as_ref()?)
 }
 
-/// CPU time of the generator's threads a completed request, by their own clocks.
+/// CPU time of the generator's threads a completed request, by their own clocks, without that of looking for answers before sleeping.
 pub fn generator_cpu_per_request(load: &LoadReport) -> Option<Time> {
-    (load.completed > 0).then(|| Time(load.cpu_ns as f64 / load.completed as f64))
+    (load.completed > 0).then(|| Time(worked_ns(load) as f64 / load.completed as f64))
+}
+
+fn worked_ns(load: &LoadReport) -> u64 {
+    load.cpu_ns.saturating_sub(load.spun_ns)
 }
 
 fn per_request(cores: f64, load: &LoadReport) -> Option<Time> {

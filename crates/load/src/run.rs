@@ -432,6 +432,7 @@ fn one_thread(
         recv_buffer_bytes: recv_buffer_bytes(thread_spec.connections),
         spin: spec.spin,
         look_before_sleep: Nanos(spec.look_before_sleep_ns),
+        core_is_own: spec.cores_are_own,
         precise_timers: true,
         ..Config::default()
     };
@@ -686,6 +687,7 @@ fn cpu_of((thread, counted): (usize, &Counted)) -> ThreadCpu {
     ThreadCpu {
         name: format!("load-{thread}"),
         cpu_ns: counted.cpu.all.0,
+        spun_ns: counted.cpu.spun.0,
     }
 }
 

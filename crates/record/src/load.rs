@@ -61,6 +61,9 @@ pub struct LoadSpec {
     /// They look for news for up to so long before they sleep, where that pays.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub look_before_sleep_ns: u64,
+    /// Each thread's core is its alone: it looks whoever else waits for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cores_are_own: bool,
     /// Who says when bytes arrived; `None`: the kernel, but on io_uring, where what arrived is taken
     /// soon, the generator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -676,4 +679,7 @@ pub struct ThreadCpu {
     pub name: String,
     /// CPU time by its own clock.
     pub cpu_ns: u64,
+    /// The part of it that was spent looking for news before sleeping.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub spun_ns: u64,
 }

@@ -525,6 +525,9 @@ pub struct Cell {
     /// What stands around the subject, as its settings say.
     #[serde(default, skip_serializing_if = "Around::is_alone")]
     pub around: Around,
+    /// Longest that the generator looks for answers before it sleeps, nanoseconds; 0: it sleeps at once.
+    #[serde(default, skip_serializing_if = "crate::answers::is_zero")]
+    pub look_before_sleep_ns: u64,
 }
 
 /// Something that the experiment names and that is not run.

@@ -3,7 +3,7 @@
 
 use minijinja::context;
 use minijinja::value::{Serde, Value};
-use prony_base::counted;
+use prony_base::{Nanos, counted};
 use prony_record::{
     Cell, Environment, Fact, GeneratorKind, NotRun, Plan, PlannedSubject, Repository, Source, Trial,
 };
@@ -105,6 +105,7 @@ pub fn environment(run: &Run) -> Vec<Fact> {
     facts.push(fact("connections", cap(plan)));
     if kinds.servers {
         facts.push(fact("generator's driver", e.driver.clone()));
+        facts.push(fact("generator before it sleeps", looks(plan)));
     }
     let started = || numbers::moment(e.started_unix_ms);
     facts.push(fact("started", known(e.started_unix_ms, started)));
@@ -115,6 +116,25 @@ pub fn environment(run: &Run) -> Vec<Fact> {
     facts.extend(tools(e));
     facts.retain(|fact| !fact.value.is_empty());
     facts
+}
+
+/// How long the generator looks for answers before it sleeps, and in which cells; empty where it does in none.
+fn looks(plan: &Plan) -> String {
+    let cells = || {
+        plan.cells
+            .iter()
+            .filter(|cell| cell.look_before_sleep_ns > 0)
+    };
+    let longest = cells().map(|cell| cell.look_before_sleep_ns).max();
+    let most = cells().map(|cell| cell.connections).max();
+    let (Some(longest), Some(most)) = (longest, most) else {
+        return String::new();
+    };
+    let all = match cells().count() == plan.cells.len() {
+        true => String::new(),
+        false => format!(", with up to {}", counted(most as usize, "connection")),
+    };
+    format!("looks for answers for up to {}{all}", Nanos(longest))
 }
 
 /// What the lab's own sampling took of a core while it measured; empty where no trial says it.

@@ -56,6 +56,7 @@ fn served() -> Trial {
                 .map(|cpu| ThreadCpu {
                     name: String::new(),
                     cpu_ns: hundredths(cpu),
+                    spun_ns: 0,
                 })
                 .into(),
             ..LoadReport::default()
@@ -138,8 +139,25 @@ fn the_generator_is_as_busy_as_its_own_threads_say_unless_they_used_half_of_the_
     let busy = |trial: &Trial| measure::generator_busy(trial, trial.load.as_ref().expect("a load"));
     // 60 % of the window by its own threads: its core, at 120 hundredths of twice the window, counts.
     assert_eq!(busy(&trial), Some(Share(0.6)));
+    // A thread that looks for answers before it sleeps does not work meanwhile, and its core neither.
     let load = trial.load.as_mut().expect("a load");
-    load.cpu_ns = hundredths(49);
+    load.threads_cpu.truncate(1);
+    load.threads_cpu[0].cpu_ns = hundredths(60);
+    (load.threads_cpu[0].spun_ns, load.spun_ns) = (hundredths(9), hundredths(9));
+    assert_eq!(busy(&trial), Some(Share(0.51)));
+    assert_eq!(
+        measure::generator_cpu_per_request(trial.load.as_ref().expect("a load")),
+        Some(Time(102_000.0))
+    );
+    let load = trial.load.as_mut().expect("a load");
+    load.spun_ns = hundredths(11);
+    assert_eq!(
+        busy(&trial),
+        Some(Share(0.51)),
+        "the thread's, not the core's"
+    );
+    let load = trial.load.as_mut().expect("a load");
+    load.threads_cpu[0].cpu_ns = hundredths(49);
     assert_eq!(busy(&trial), Some(Share(0.4)));
     let load = trial.load.as_mut().expect("a load");
     load.window_ns = 0;

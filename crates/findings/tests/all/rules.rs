@@ -115,6 +115,7 @@ fn load() -> LoadReport {
         threads_cpu: vec![ThreadCpu {
             name: "load".to_owned(),
             cpu_ns: WINDOW / 2,
+            spun_ns: 0,
         }],
         ..LoadReport::default()
     };

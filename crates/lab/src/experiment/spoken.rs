@@ -1,5 +1,5 @@
 //! How the generator speaks with a server in a cell: the settings `protocol`, `streams`, `pipeline`,
-//! `requests_per_connection` and `resumption`, whose values have a meaning of their own. Pure.
+//! `requests_per_connection`, `resumption` and `spin`, whose values have a meaning of their own. Pure.
 //!
 //! ```
 //! use prony_lab::experiment::Spoken;
@@ -34,8 +34,10 @@ const STREAMS: &str = "streams";
 pub const PIPELINE: &str = "pipeline";
 const REQUESTS_PER_CONNECTION: &str = "requests_per_connection";
 const RESUMPTION: &str = "resumption";
+/// The setting that says whether threads that few connections keep waiting look for answers before they sleep.
+const SPIN: &str = "spin";
 /// All that the generator is told, beside the protocol.
-const OF_GENERATOR: [&str; 4] = [STREAMS, PIPELINE, REQUESTS_PER_CONNECTION, RESUMPTION];
+const OF_GENERATOR: [&str; 5] = [STREAMS, PIPELINE, REQUESTS_PER_CONNECTION, RESUMPTION, SPIN];
 
 /// Requests that may be outstanding on a connection.
 const DEPTHS: RangeInclusive<u64> = 1..=1_000;
@@ -57,6 +59,8 @@ pub struct Spoken {
     pub requests_per_connection: Option<u64>,
     /// Whether a handshake may go on from an earlier session.
     pub resumes: bool,
+    /// Whether threads that few connections keep waiting look for answers before they sleep.
+    pub looks: bool,
 }
 
 impl Spoken {
@@ -75,6 +79,7 @@ impl Spoken {
             requests_per_connection: value(REQUESTS_PER_CONNECTION)
                 .and_then(|text| text.parse().ok()),
             resumes: value(RESUMPTION) != Some("off"),
+            looks: value(SPIN) != Some("off"),
         }
     }
 
@@ -142,6 +147,10 @@ pub fn value_problem(name: &str, value: &str) -> Option<(String, String)> {
             ["on", "off"].contains(&value),
             "values = [\"on\", \"off\"]".to_owned(),
         ),
+        SPIN => (
+            ["auto", "off"].contains(&value),
+            "values = [\"auto\", \"off\"]".to_owned(),
+        ),
         REQUESTS_PER_CONNECTION => (
             value == ANY || REQUESTS.contains(&number),
             "values = [\"any\", 1]: \"any\", or requests from 1 to 1000000000".to_owned(),
@@ -173,7 +182,7 @@ mod tests {
     #[test]
     fn a_cell_without_settings_is_plain_and_kept() {
         let plain = spoken(&[]);
-        assert!(plain.is_plain() && plain.resumes);
+        assert!(plain.is_plain() && plain.resumes && plain.looks);
         assert_eq!(plain, spoken(&[("protocol", "http"), ("pipeline", "1")]));
         assert_eq!(plain, spoken(&[("requests_per_connection", "any")]));
     }

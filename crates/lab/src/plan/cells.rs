@@ -4,7 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use prony_record::{Around, Arrival, Cell, ConnectionCap, PlannedSetting};
+use prony_base::Nanos;
+use prony_record::{Around, Arrival, Cell, ConnectionCap, Cores, PlannedSetting};
 use toml::Spanned;
 
 use super::inputs::Inputs;
@@ -19,6 +20,11 @@ use crate::experiment::{
     Workload,
 };
 use crate::subject::Subject;
+
+/// With fewer connections than this, a thread of the generator has nothing to do between two answers.
+const FEW_CONNECTIONS: usize = 8;
+/// An answer that is there within this time finds the generator awake.
+const LOOK_MAX: Nanos = Nanos::from_millis(1);
 
 /// The size of a cell.
 #[derive(Clone, Copy)]
@@ -220,7 +226,7 @@ fn cell(
         true => topology::topology(subject, written, &inputs.parts),
         false => Around::default(),
     };
-    Cell {
+    let mut cell = Cell {
         id,
         subject: subject.id.clone(),
         workload: workload.name.get_ref().clone(),
@@ -229,6 +235,26 @@ fn cell(
         count,
         settings,
         around,
+        look_before_sleep_ns: 0,
+    };
+    if workload.is_request() && matches!(workload.arrival, Arrival::Closed) {
+        cell.look_before_sleep_ns = look_before_sleep(&cell, &inputs.cores).0;
+    }
+    cell
+}
+
+/// Longest that the generator looks for answers before it sleeps, in a closed loop: with few connections to a thread it would else
+/// sleep before each, and to be woken takes both sides longer than many an answer. Not on a core that the subject needs.
+fn look_before_sleep(cell: &Cell, cores: &Cores) -> Nanos {
+    let is_apart = !cores.generator.iter().any(|c| cores.subject.contains(c));
+    let threads = match cell.around.generators {
+        0 => cores.generator.len(),
+        threads => threads as usize,
+    };
+    let is_few = (cell.connections as usize) < FEW_CONNECTIONS * threads;
+    match is_few && is_apart && Spoken::from_cell(cell).looks {
+        true => LOOK_MAX,
+        false => Nanos::ZERO,
     }
 }
 

@@ -143,6 +143,52 @@ fn the_ping_plan_without_go_node_nginx_and_python() {
 }
 
 #[test]
+fn the_generator_looks_before_it_sleeps_with_few_connections_on_a_core_of_its_own() {
+    let text = r#"
+        title = "t"
+        question = "q"
+        [[subject]]
+        name = "plain"
+        cmd = ["server", "{port}"]
+        endpoints = ["/"]
+        [[workload]]
+        name = "closed"
+        request = { path = "/" }
+        connections = [1, 7, 8]
+        [[workload]]
+        name = "open"
+        request = { path = "/" }
+        connections = [1]
+        arrival = { rate = 100 }
+        [[setting]]
+        name = "spin"
+        values = ["auto", "off"]
+    "#;
+    let (experiment, subjects) = loaded(text);
+    let looking = |cores: [u32; 2]| {
+        let facts = Facts {
+            cores: cores[..cores[1] as usize + 1]
+                .iter()
+                .map(|&core| vec![core])
+                .collect(),
+            ..machine(&subjects)
+        };
+        let plan = plan(&experiment, &subjects, &facts, &Options::default()).unwrap();
+        let looks = plan
+            .cells
+            .into_iter()
+            .filter(|c| c.look_before_sleep_ns == 1_000_000);
+        looks.map(|cell| cell.id).collect::<Vec<_>>()
+    };
+    let few = ["plain closed c=1 spin=auto", "plain closed c=7 spin=auto"];
+    assert_eq!(looking([0, 1]), few);
+    assert!(
+        looking([0, 0]).is_empty(),
+        "the subject needs its only core"
+    );
+}
+
+#[test]
 fn a_cell_has_the_settings_that_its_protocol_gives_a_meaning() {
     let text = r#"
         title = "t"

@@ -300,6 +300,9 @@ pub fn spec(order: &TrialOrder, entry: &Place, further: &[Place]) -> Result<Load
             .cloned(),
         driver: order.driver.clone(),
         exact: true,
+        look_before_sleep_ns: order.cell.look_before_sleep_ns,
+        // What the lab itself does there would else end the looking in some trials and not in others.
+        cores_are_own: true,
         in_turns: order.in_turns,
         latency_from: match order.workload.arrival.is_open() {
             true => LatencyOrigin::Intended,

@@ -489,13 +489,18 @@ fn series(plan: &Plan, case: &Case<'_>) -> String {
     let mut sides = vec![&plan.cores.subject, &plan.cores.generator];
     // Without cores of its own the lab is on the generator's, as in all entries of before.
     sides.extend(Some(&plan.cores.lab).filter(|lab| !lab.is_empty()));
-    json(&(
+    let series = json(&(
         &case.cell.id,
         case.workload.map(asked),
         (plan.blocks, plan.duration_ns, plan.warmup_ns),
         sides,
         case.subject.map(|s| (s.threads, s.program_threads)),
-    ))
+    ));
+    // A generator that looks for answers is another one than those of before.
+    match case.cell.look_before_sleep_ns {
+        0 => series,
+        look => json(&(series, look)),
+    }
 }
 
 /// What a workload asks for.
