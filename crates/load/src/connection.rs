@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use prony_base::Nanos;
 use prony_engine::{Handle, Stream, Task};
+use prony_wire::{LastHead, Limits};
 
 use crate::answer_fields::{AllFields, NoFields};
 use crate::coded::DecodingFollower;
@@ -41,9 +42,10 @@ pub async fn open(
     index: usize,
     timeout: Nanos,
     recorder: &RefCell<Recorder>,
+    last: &LastHead,
 ) -> Result<OpenConnection, Failure> {
     let due = handle.now() + timeout;
-    let opening = open_in_time(handle, thread_spec, index, recorder);
+    let opening = open_in_time(handle, thread_spec, index, recorder, last);
     let opened = match handle.timeout_at(due, opening).await {
         Ok(opened) => opened,
         Err(_elapsed) => Err(Failure::Timeout),
@@ -59,6 +61,7 @@ async fn open_in_time(
     thread_spec: &ThreadSpec,
     index: usize,
     recorder: &RefCell<Recorder>,
+    last: &LastHead,
 ) -> Result<OpenConnection, Failure> {
     let began = handle.now();
     let stream = reach::reach(handle, thread_spec, index).await?;
@@ -84,7 +87,7 @@ async fn open_in_time(
         || checks.is_some_and(|of| of.looks_at_headers());
     let follower = || follower(thread_spec);
     let http1 = || {
-        let http = Http1::new(thread_spec.cookies, follower());
+        let http = Http1::new(thread_spec.cookies, follower(), last);
         http.pipelined(thread_spec.depth > 1)
     };
     let http2 = || Http2Client::new(thread_spec.depth, is_secure, NoFields).followed(follower);
@@ -181,7 +184,7 @@ pub async fn connect_all(
     thread_spec: &ThreadSpec,
     recorder: &Rc<RefCell<Recorder>>,
 ) -> Vec<Option<OpenConnection>> {
-    let next = Rc::new(Cell::new(0));
+    let (next, last) = (Rc::new(Cell::new(0)), last_head());
     let mut none = Vec::new();
     none.resize_with(thread_spec.connections, || None);
     let opened = Rc::new(RefCell::new(none));
@@ -189,12 +192,13 @@ pub async fn connect_all(
         .map(|_| {
             let (handle, recorder) = (handle.clone(), Rc::clone(recorder));
             let (next, opened) = (Rc::clone(&next), Rc::clone(&opened));
-            let thread_spec = thread_spec.clone();
+            let (thread_spec, last) = (thread_spec.clone(), last.clone());
             handle.clone().spawn(async move {
                 while next.get() < thread_spec.connections {
                     let index = next.replace(next.get() + 1);
                     let timeout = thread_spec.first_timeout;
-                    let one = open(&handle, &thread_spec, index, timeout, &recorder).await;
+                    let one = open(&handle, &thread_spec, index, timeout, &recorder, &last);
+                    let one = one.await;
                     opened.borrow_mut()[index] = one.ok();
                 }
             })
@@ -204,6 +208,11 @@ pub async fn connect_all(
         lane.await;
     }
     opened.take()
+}
+
+/// No head so far, of the connections of a thread.
+pub fn last_head() -> LastHead {
+    LastHead::new(Limits::for_responses())
 }
 
 /// Keeps connection `index` open and passes what it receives to the worker, until no connection is wanted.
@@ -224,7 +233,8 @@ pub async fn drive(worker: Rc<Worker>, index: usize, mut opened: Option<OpenConn
         }
         let (thread_spec, recorder) = (&worker.thread_spec, &worker.recorder);
         // In memory of its own, so that an open connection does not hold it.
-        let opening = open(&handle, thread_spec, index, thread_spec.timeout, recorder);
+        let (timeout, last) = (thread_spec.timeout, &worker.last_head);
+        let opening = open(&handle, thread_spec, index, timeout, recorder, last);
         match Box::pin(opening).await {
             Ok(another) => {
                 let is_measured = worker.phase(handle.now()) == LoadPhase::Measured;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use prony_engine::SendBuf;
-use prony_wire::{EndOfInput, Limits, ResponseEvent, ResponseReader};
+use prony_wire::{EndOfInput, LastHead, Limits, ResponseEvent, ResponseReader};
 
 use crate::cookies::LaneCookies;
 use crate::failure::{Failure, ProtocolFault};
@@ -67,9 +67,15 @@ impl Default for Http1 {
 }
 
 impl Http1 {
-    /// A connection that keeps cookies if told to, and whose answers `checker` follows.
-    pub fn new(keeps_cookies: bool, checker: Option<Box<dyn AnswerFollower>>) -> Http1 {
+    /// A connection that keeps cookies if told to, and whose answers `checker` follows; `last`: the head that was read last
+    /// on any of the thread's.
+    pub fn new(
+        keeps_cookies: bool,
+        checker: Option<Box<dyn AnswerFollower>>,
+        last: &LastHead,
+    ) -> Http1 {
         Http1 {
+            reader: ResponseReader::sharing(last.clone()),
             jar: keeps_cookies.then(LaneCookies::default),
             checker,
             ..Http1::default()
@@ -121,8 +127,8 @@ impl Http1 {
         self.body_bytes += length;
     }
 
-    /// The answer that was read is whole; the next one is that of the request behind.
-    fn answered(&mut self, reuse: Reuse) -> Result<Answered, Failure> {
+    /// The answer that was read, to the request of `place`, is whole; the next one is that of the request behind.
+    fn answered(&mut self, place: usize, reuse: Reuse) -> Answered {
         let is_whole = self
             .expected
             .as_ref()
@@ -133,17 +139,18 @@ impl Http1 {
             None => (is_right, None),
         };
         let answered = Answered {
-            place: (self.place.take()).ok_or(broken(prony_wire::Error::UnexpectedBytes))?,
+            place,
             status: self.status,
             check,
             is_right,
             reuse,
         };
+        self.place = None;
         if let Some((place, expected)) = self.behind.pop_front() {
             self.expected = expected;
             self.read_next(place, None);
         }
-        Ok(answered)
+        answered
     }
 }
 
@@ -170,9 +177,12 @@ impl Protocol for Http1 {
     }
 
     fn received(&mut self, bytes: &mut &[u8]) -> Result<Progress, Failure> {
-        if self.place.is_none() && !bytes.is_empty() {
-            return Ok(Progress::Stray);
-        }
+        let Some(place) = self.place else {
+            return Ok(match bytes.is_empty() {
+                true => Progress::Pending,
+                false => Progress::Stray,
+            });
+        };
         self.has_begun |= !bytes.is_empty();
         loop {
             let (used, event) = self.reader.next(bytes).map_err(broken)?;
@@ -220,7 +230,7 @@ impl Protocol for Http1 {
                     false => Reuse::ClosedByServer,
                 },
             };
-            return Ok(Progress::Answered(self.answered(reuse)?));
+            return Ok(Progress::Answered(self.answered(place, reuse)));
         }
     }
 
@@ -235,8 +245,10 @@ impl Protocol for Http1 {
     }
 
     fn ended(&mut self) -> Result<Answered, Failure> {
-        match self.reader.end_of_input() {
-            Ok(EndOfInput::Complete { .. }) => self.answered(Reuse::ClosedByServer),
+        match (self.reader.end_of_input(), self.place) {
+            (Ok(EndOfInput::Complete { .. }), Some(place)) => {
+                Ok(self.answered(place, Reuse::ClosedByServer))
+            }
             _ => Err(Failure::Closed),
         }
     }

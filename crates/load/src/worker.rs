@@ -13,8 +13,10 @@ use std::task::Waker;
 use prony_base::{Instant, Nanos};
 use prony_engine::{Arrival, Bracket, Handle, Received, SendBuf, Stream};
 use prony_record::{LoadSpec, Pace};
+use prony_wire::LastHead;
 
 use crate::arrivals::Open;
+use crate::connection::last_head;
 use crate::failure::Failure;
 use crate::http1::Http1;
 use crate::origin::{Times, arrived};
@@ -143,6 +145,10 @@ pub struct Worker {
     pub(crate) had_idle: Cell<bool>,
     /// The source had nothing more to send.
     pub(crate) data_ended: Cell<bool>,
+    /// The head that was read last on connections that were opened again.
+    pub(crate) last_head: LastHead,
+    /// Answers that came together are handled at the same moment: several may, and nobody looks at each.
+    shares_stamps: bool,
     pub(crate) exact: bool,
     pub(crate) coalescing_longest: Cell<Nanos>,
 }
@@ -186,7 +192,13 @@ impl Worker {
             Pace::Closed { .. } => WhenReady::Thinks,
             _ => WhenReady::TakesArrival,
         };
+        let is_looked_at = thread_spec.checks.is_some()
+            || thread_spec.followers.is_some()
+            || thread_spec.trace_max > 0
+            || source.has_users();
         Worker {
+            shares_stamps: thread_spec.depth > 1 && !is_looked_at,
+            last_head: last_head(),
             when_ready,
             connected_last: Cell::new(handle.now()),
             handle,
@@ -496,6 +508,7 @@ impl Worker {
         let phase = self.phase(arrived(&arrival));
         self.recorder.borrow_mut().received(phase, bytes.len());
         let mut rest = &bytes[..];
+        let stamp = self.shares_stamps.then(|| self.handle.now());
         loop {
             let progress = self.lanes.borrow_mut()[index].protocol.received(&mut rest);
             let is_of_use = match progress {
@@ -504,7 +517,7 @@ impl Worker {
                     return true;
                 }
                 Ok(Progress::Answered(answered)) => {
-                    let is_of_use = self.answered(index, answered, arrival);
+                    let is_of_use = self.answered(index, answered, arrival, stamp);
                     // With one request outstanding nothing can follow.
                     let is_one = self.depth == 1 && !self.thread_spec.is_http2;
                     if is_of_use && is_one && rest.is_empty() {
@@ -563,7 +576,7 @@ impl Worker {
         let ended = self.lanes.borrow_mut()[index].protocol.ended();
         match ended {
             Ok(answered) => {
-                self.answered(index, answered, arrival);
+                self.answered(index, answered, arrival, None);
                 self.broken(index, Failure::Closed);
                 false
             }
@@ -592,9 +605,16 @@ impl Worker {
         stream.and_then(|stream| stream.submitted())
     }
 
-    /// Counts an answered request of connection `index`. True when the connection can carry another.
-    fn answered(&self, index: usize, answered: Answered, last_byte: Arrival) -> bool {
-        let processed = self.handle.now();
+    /// Counts an answered request of connection `index`; `stamp`: when, where others came with it. True when the connection
+    /// can carry another.
+    fn answered(
+        &self,
+        index: usize,
+        answered: Answered,
+        last_byte: Arrival,
+        stamp: Option<Instant>,
+    ) -> bool {
+        let processed = stamp.unwrap_or_else(|| self.handle.now());
         let slot = index * self.depth + answered.place;
         let submitted = self.submitted(index);
         let Some(outstanding) = self.states.borrow()[slot].outstanding else {

@@ -65,6 +65,7 @@ mod headers;
 pub mod http2;
 #[cfg(feature = "json")]
 pub mod json;
+mod last_head;
 mod limits;
 mod method;
 mod range;
@@ -79,6 +80,7 @@ pub use body::{End, Framing};
 pub use date::DateCache;
 pub use error::{Error, Limit};
 pub use headers::{Header, Headers, HeadersIter, OwnedHeaders};
+pub use last_head::LastHead;
 pub use limits::{HEADERS_CAP, Limits};
 pub use method::{Method, MethodName, Version};
 pub use range::Range;

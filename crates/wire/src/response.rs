@@ -6,6 +6,7 @@ use std::mem::MaybeUninit;
 use crate::body::{Body, Step};
 use crate::facts::{Codings, Facts, name_fault, split_first_line};
 use crate::gather::{Found, Gather};
+use crate::last_head::LastHead;
 use crate::{End, Error, Framing, HEADERS_CAP, Headers, Limit, Limits, Method, Version};
 
 /// The head of a response.
@@ -85,6 +86,7 @@ pub struct ResponseReader {
     state: State,
     outstanding: VecDeque<Expected>,
     failed: Option<Error>,
+    last: Option<LastHead>,
 }
 
 /// What matters of a request's method.
@@ -114,6 +116,15 @@ impl ResponseReader {
             state: State::Head { interim: 0 },
             outstanding: VecDeque::new(),
             failed: None,
+            last: None,
+        }
+    }
+
+    /// A reader at the start of a connection, which does not parse a head again that is the last one of all that share it.
+    pub fn sharing(last: LastHead) -> ResponseReader {
+        ResponseReader {
+            last: Some(last.clone()),
+            ..ResponseReader::new(last.limits)
         }
     }
 
@@ -152,8 +163,11 @@ impl ResponseReader {
             state,
             outstanding,
             failed,
+            last,
         } = self;
-        step(state, outstanding, gather, limits, input).inspect_err(|error| *failed = Some(*error))
+        let last = last.as_ref();
+        let stepped = step(state, outstanding, gather, limits, last, input);
+        stepped.inspect_err(|error| *failed = Some(*error))
     }
 
     /// The stream ended. Pull all events first. An end within a head or a body
@@ -209,11 +223,12 @@ fn step<'a>(
     outstanding: &mut VecDeque<Expected>,
     gather: &'a mut Gather,
     limits: &Limits,
+    last: Option<&LastHead>,
     input: &'a [u8],
 ) -> Result<(usize, Option<ResponseEvent<'a>>), Error> {
     match state {
         State::Head { .. } | State::Closed if input.is_empty() => Ok((0, None)),
-        State::Head { .. } => head(state, outstanding, gather, limits, input),
+        State::Head { .. } => head(state, outstanding, gather, limits, last, input),
         State::Body { body, keep_alive } => {
             // The head was seen: what it was kept in goes now, not with the next one.
             gather.start_afresh_if_delivered();
@@ -245,6 +260,7 @@ fn head<'a>(
     outstanding: &mut VecDeque<Expected>,
     gather: &'a mut Gather,
     limits: &Limits,
+    last: Option<&LastHead>,
     input: &'a [u8],
 ) -> Result<(usize, Option<ResponseEvent<'a>>), Error> {
     let Some(&expected) = outstanding.front() else {
@@ -252,6 +268,12 @@ fn head<'a>(
     };
     if gather.is_empty() && input[0] != b'H' {
         return Err(Error::BadStatusLine);
+    }
+    if gather.is_empty()
+        && let Some((used, head)) = last.and_then(|last| last.again(input, expected))
+    {
+        gather.start_afresh_if_delivered();
+        return Ok(begin(state, outstanding, used, head));
     }
     let used = match gather.find(input, limits.head_bytes_max)? {
         (used, Found::Part) => return Ok((used, None)),
@@ -261,7 +283,8 @@ fn head<'a>(
     if gather.is_folded() {
         gather.unfold(input, used);
     }
-    let head = parse(gather.whole(input, used), expected, limits)?;
+    let whole = gather.whole(input, used);
+    let head = parse(whole, expected, limits)?;
     if let (State::Head { interim }, 100 | 102..=199) = (&mut *state, head.status) {
         *interim += 1;
         return match *interim > limits.interim_responses_max {
@@ -269,12 +292,27 @@ fn head<'a>(
             false => Ok((used, Some(ResponseEvent::Interim(head)))),
         };
     }
+    // What was unfolded is not as it came.
+    if let Some(last) = last.filter(|_| whole.len() == used) {
+        last.keep(whole, &head, expected);
+    }
+    Ok(begin(state, outstanding, used, head))
+}
+
+/// A final response begins with `head`, which took `used` bytes.
+#[inline]
+fn begin<'a>(
+    state: &mut State,
+    outstanding: &mut VecDeque<Expected>,
+    used: usize,
+    head: ResponseHead<'a>,
+) -> (usize, Option<ResponseEvent<'a>>) {
     outstanding.pop_front();
     *state = State::Body {
         body: Body::new(head.framing, true),
         keep_alive: head.keep_alive,
     };
-    Ok((used, Some(ResponseEvent::Head(head))))
+    (used, Some(ResponseEvent::Head(head)))
 }
 
 /// Parses a whole head, which ends in an empty line and holds no bare LF. Folded lines are

@@ -4,8 +4,9 @@
 use prony_base::Random;
 
 use prony_wire::{
-    EndOfInput, Error, Framing, Header, Headers, Limits, Method, RequestEvent, RequestHead,
-    RequestReader, ResponseEvent, ResponseHead, ResponseReader, Version, WholeRequest, encode,
+    EndOfInput, Error, Framing, Header, Headers, LastHead, Limits, Method, RequestEvent,
+    RequestHead, RequestReader, ResponseEvent, ResponseHead, ResponseReader, Version, WholeRequest,
+    encode,
 };
 
 /// Limits small enough for a fuzzer to reach each.
@@ -152,9 +153,24 @@ fn request_line(head: &RequestHead<'_>) -> String {
 }
 
 /// What a [`ResponseReader`] that expects `methods` says of `input`, fed in
-/// pieces cut at `cuts`, and of the stream's end after it.
+/// pieces cut at `cuts`, and of the stream's end after it; whether it has seen the same heads before or not.
 pub fn responses(limits: Limits, methods: &[Method], input: &[u8], cuts: &[usize]) -> Vec<String> {
-    let mut reader = ResponseReader::new(limits);
+    let lines = read_responses(ResponseReader::new(limits), limits, methods, input, cuts);
+    let last = LastHead::new(limits);
+    for _ in 0..2 {
+        let reader = ResponseReader::sharing(last.clone());
+        assert_eq!(read_responses(reader, limits, methods, input, cuts), lines);
+    }
+    lines
+}
+
+fn read_responses(
+    mut reader: ResponseReader,
+    limits: Limits,
+    methods: &[Method],
+    input: &[u8],
+    cuts: &[usize],
+) -> Vec<String> {
     let mut trace = Trace::default();
     for method in methods {
         if let Err(error) = reader.expect(method) {

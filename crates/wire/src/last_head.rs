@@ -1,0 +1,102 @@
+//! The head of a response that was read last: servers send the same one again and again, and one that is the same byte for
+//! byte is not parsed again. Not for: heads in several pieces, folded lines, interim responses.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use crate::facts::split_first_line;
+use crate::response::Expected;
+use crate::{Framing, Headers, Limits, ResponseHead, Version};
+
+/// A longer head is parsed each time.
+const BYTES_MAX: usize = 1024;
+/// Where the reason stands in a head: after `HTTP/1.1 200 `.
+const REASON_AT: usize = 13;
+
+/// The last head of all readers that share it, those of a thread.
+#[derive(Clone, Debug)]
+pub struct LastHead {
+    /// The limits of these readers: what they refuse depends on them.
+    pub(crate) limits: Limits,
+    parsed: Rc<RefCell<Parsed>>,
+}
+
+#[derive(Debug)]
+struct Parsed {
+    /// Empty: there was none.
+    bytes: Vec<u8>,
+    expected: Expected,
+    version: Version,
+    status: u16,
+    reason_bytes: usize,
+    lines_at: usize,
+    lines: usize,
+    framing: Framing,
+    keep_alive: bool,
+}
+
+impl LastHead {
+    /// None so far, for readers with these limits.
+    pub fn new(limits: Limits) -> LastHead {
+        let parsed = Parsed {
+            bytes: Vec::new(),
+            expected: Expected::Other,
+            version: Version::Http11,
+            status: 0,
+            reason_bytes: 0,
+            lines_at: 0,
+            lines: 0,
+            framing: Framing::None,
+            keep_alive: false,
+        };
+        LastHead {
+            limits,
+            parsed: Rc::new(RefCell::new(parsed)),
+        }
+    }
+
+    /// The head that `input` begins with, and its length, where it is this one in answer to the same kind of request.
+    #[inline]
+    pub(crate) fn again<'a>(
+        &self,
+        input: &'a [u8],
+        expected: Expected,
+    ) -> Option<(usize, ResponseHead<'a>)> {
+        let last = self.parsed.borrow();
+        let is_it =
+            !last.bytes.is_empty() && input.starts_with(&last.bytes) && last.expected == expected;
+        if !is_it {
+            return None;
+        }
+        let used = last.bytes.len();
+        let reason = &input[REASON_AT..REASON_AT + last.reason_bytes];
+        let head = ResponseHead {
+            version: last.version,
+            status: last.status,
+            reason: std::str::from_utf8(reason).unwrap_or_default(),
+            headers: Headers::checked(&input[last.lines_at..used], last.lines),
+            framing: last.framing,
+            keep_alive: last.keep_alive,
+        };
+        Some((used, head))
+    }
+
+    /// Keeps a head, `bytes` as it came.
+    #[inline]
+    pub(crate) fn keep(&self, bytes: &[u8], head: &ResponseHead<'_>, expected: Expected) {
+        let reason_bytes = head.reason.len();
+        let reason = bytes.get(REASON_AT..REASON_AT + reason_bytes);
+        if bytes.len() > BYTES_MAX || reason != Some(head.reason.as_bytes()) {
+            return;
+        }
+        let mut last = self.parsed.borrow_mut();
+        last.bytes.clear();
+        last.bytes.extend_from_slice(bytes);
+        last.expected = expected;
+        (last.version, last.status) = (head.version, head.status);
+        last.reason_bytes = reason_bytes;
+        last.lines_at = bytes.len() - split_first_line(bytes).1.len();
+        last.lines = head.headers.len();
+        (last.framing, last.keep_alive) = (head.framing, head.keep_alive);
+    }
+}
