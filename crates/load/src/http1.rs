@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use prony_engine::SendBuf;
-use prony_wire::{EndOfInput, LastHead, Limits, ResponseEvent, ResponseReader};
+use prony_wire::{EndOfInput, LastHead, Limits, ResponseEvent, ResponseHead, ResponseReader};
 
 use crate::cookies::LaneCookies;
 use crate::failure::{Failure, ProtocolFault};
@@ -26,11 +26,8 @@ fn broken(error: prony_wire::Error) -> Failure {
 /// One connection.
 pub struct Http1 {
     reader: ResponseReader,
-    status: u16,
-    expected: Option<Rc<[u8]>>,
-    /// Bytes of the body so far.
-    body_bytes: usize,
-    body_right: bool,
+    /// The answer that is read.
+    answer: Answer,
     /// Several requests may be outstanding.
     is_pipelined: bool,
     /// Place of the request whose answer is read, where one is outstanding.
@@ -41,27 +38,79 @@ pub struct Http1 {
     interim: Option<u16>,
     /// Those behind it, with the bodies that they expect.
     behind: VecDeque<(usize, Option<Rc<[u8]>>)>,
+}
+
+/// What is known of an answer so far, and who looks at it.
+#[derive(Default)]
+struct Answer {
+    /// 0 before its head has come.
+    status: u16,
+    expected: Option<Rc<[u8]>>,
+    /// Bytes of the body so far.
+    body_bytes: usize,
+    /// Some of them are not the expected ones.
+    body_wrong: bool,
     /// The cookies of the connection, where they are kept.
     jar: Option<LaneCookies>,
     /// What answers are checked by.
     checker: Option<Box<dyn AnswerFollower>>,
 }
 
+impl Answer {
+    /// Another one is read, to `request` where that is known.
+    fn begin(&mut self, request: Option<&EncodedRequest>) {
+        (self.status, self.body_bytes, self.body_wrong) = (0, 0, false);
+        if let Some(checker) = &mut self.checker {
+            checker.begin(request);
+        }
+    }
+
+    fn head(&mut self, head: &ResponseHead<'_>) {
+        self.status = head.status;
+        if let Some(jar) = &mut self.jar {
+            head.headers
+                .get_all("set-cookie")
+                .for_each(|of| jar.set(of));
+        }
+        if let Some(checker) = &mut self.checker {
+            checker.head(&head.headers);
+        }
+    }
+
+    /// Compares a part of the body with its place in the expected one.
+    fn body(&mut self, data: &[u8]) {
+        if let Some(checker) = &mut self.checker {
+            checker.body(data);
+        }
+        let end = self.body_bytes + data.len();
+        if let Some(expected) = &self.expected {
+            self.body_wrong |= expected.get(self.body_bytes..end) != Some(data);
+        }
+        self.body_bytes = end;
+    }
+
+    /// It is whole: whether it is right, and the check that it failed.
+    fn end(&mut self) -> (bool, Option<u16>) {
+        let expected = self.expected.as_ref();
+        let is_whole = expected.is_none_or(|expected| expected.len() == self.body_bytes);
+        let is_right = is_whole && !self.body_wrong;
+        match &mut self.checker {
+            Some(checker) => checker.end(self.status).judged(is_right),
+            None => (is_right, None),
+        }
+    }
+}
+
 impl Default for Http1 {
     fn default() -> Http1 {
         Http1 {
             reader: ResponseReader::new(Limits::for_responses()),
-            status: 0,
-            expected: None,
-            body_bytes: 0,
-            body_right: true,
+            answer: Answer::default(),
             place: None,
             has_begun: false,
             interim: None,
             is_pipelined: false,
             behind: VecDeque::new(),
-            jar: None,
-            checker: None,
         }
     }
 }
@@ -76,8 +125,11 @@ impl Http1 {
     ) -> Http1 {
         Http1 {
             reader: ResponseReader::sharing(last.clone()),
-            jar: keeps_cookies.then(LaneCookies::default),
-            checker,
+            answer: Answer {
+                jar: keeps_cookies.then(LaneCookies::default),
+                checker,
+                ..Answer::default()
+            },
             ..Http1::default()
         }
     }
@@ -94,7 +146,7 @@ impl Http1 {
         let expected = self.reader.expect(&request.method);
         expected.map_err(broken)?;
         if self.place.is_none() {
-            self.expected.clone_from(&request.expected_body);
+            self.answer.expected.clone_from(&request.expected_body);
             self.read_next(place, Some(request));
         } else {
             self.behind
@@ -105,7 +157,7 @@ impl Http1 {
 
     /// Whether the head of the answer that is read has come.
     pub fn has_head(&self) -> bool {
-        self.status != 0
+        self.answer.status != 0
     }
 
     /// The status of the last interim answer since this was asked; 100 where that was among them.
@@ -114,40 +166,29 @@ impl Http1 {
     }
 
     fn read_next(&mut self, place: usize, request: Option<&EncodedRequest>) {
-        (self.status, self.body_bytes, self.body_right) = (0, 0, true);
         (self.place, self.has_begun) = (Some(place), false);
-        if let Some(checker) = &mut self.checker {
-            checker.begin(request);
-        }
+        self.answer.begin(request);
     }
 
-    /// Compares a part of the body with its place in the expected one.
-    fn body(&mut self, length: usize, is_right: bool) {
-        self.body_right &= is_right;
-        self.body_bytes += length;
-    }
-
-    /// The answer that was read, to the request of `place`, is whole; the next one is that of the request behind.
-    fn answered(&mut self, place: usize, reuse: Reuse) -> Answered {
-        let is_whole = self
-            .expected
-            .as_ref()
-            .is_none_or(|expected| expected.len() == self.body_bytes);
-        let is_right = self.body_right && is_whole;
-        let (is_right, check) = match &mut self.checker {
-            Some(checker) => checker.end(self.status).judged(is_right),
-            None => (is_right, None),
+    /// The answer that was read, to the request of `place`, is whole, and `rest` came behind it; the next one is that of the
+    /// request behind.
+    fn answered(&mut self, place: usize, keep_alive: bool, rest: &[u8]) -> Answered {
+        let reuse = match keep_alive {
+            _ if !rest.is_empty() && self.behind.is_empty() => Reuse::Stray,
+            true => Reuse::Yes,
+            false => Reuse::ClosedByServer,
         };
+        let (is_right, check) = self.answer.end();
         let answered = Answered {
             place,
-            status: self.status,
+            status: self.answer.status,
             check,
             is_right,
             reuse,
         };
         self.place = None;
         if let Some((place, expected)) = self.behind.pop_front() {
-            self.expected = expected;
+            self.answer.expected = expected;
             self.read_next(place, None);
         }
         answered
@@ -162,13 +203,13 @@ impl Protocol for Http1 {
         buffer: BufferSource<'_>,
     ) -> Result<SendBuf, Failure> {
         self.expect(place, request)?;
-        if request.filled.is_some() || self.jar.is_some() || self.is_pipelined {
+        if request.filled.is_some() || self.answer.jar.is_some() || self.is_pipelined {
             let mut out = buffer();
             match &request.filled {
                 Some(filled) => filled.write_http1(&mut out),
                 None => out.extend_from_slice(&request.bytes),
             }
-            if let Some(jar) = &self.jar {
+            if let Some(jar) = &self.answer.jar {
                 jar.add_to(&mut out);
             }
             return Ok(SendBuf::Owned(out));
@@ -183,54 +224,37 @@ impl Protocol for Http1 {
                 false => Progress::Stray,
             });
         };
+        if let Some(whole) = self.reader.next_whole(bytes) {
+            *bytes = &bytes[whole.used..];
+            self.answer.head(&whole.head);
+            if !whole.body.is_empty() {
+                self.answer.body(whole.body);
+            }
+            let answered = self.answered(place, whole.head.keep_alive, bytes);
+            return Ok(Progress::Answered(answered));
+        }
         self.has_begun |= !bytes.is_empty();
         loop {
             let (used, event) = self.reader.next(bytes).map_err(broken)?;
             *bytes = &bytes[used..];
-            let reuse = match event {
+            match event {
                 None => return Ok(Progress::Pending),
                 Some(ResponseEvent::Interim(head)) => {
                     // What follows a 100 does not take it back.
                     if self.interim != Some(CONTINUE) {
                         self.interim = Some(head.status);
                     }
-                    continue;
                 }
                 Some(ResponseEvent::Head(head)) if head.status == SWITCHING_PROTOCOLS => {
                     return Err(Failure::Protocol(ProtocolFault::Rule(SWITCHED)));
                 }
-                Some(ResponseEvent::Head(head)) => {
-                    self.status = head.status;
-                    if let Some(jar) = &mut self.jar {
-                        head.headers
-                            .get_all("set-cookie")
-                            .for_each(|of| jar.set(of));
-                    }
-                    if let Some(checker) = &mut self.checker {
-                        checker.head(&head.headers);
-                    }
-                    continue;
+                Some(ResponseEvent::Head(head)) => self.answer.head(&head),
+                Some(ResponseEvent::Data(data)) => self.answer.body(data),
+                Some(ResponseEvent::End(end)) => {
+                    let keep_alive = end.keep_alive;
+                    return Ok(Progress::Answered(self.answered(place, keep_alive, bytes)));
                 }
-                Some(ResponseEvent::Data(data)) => {
-                    let length = data.len();
-                    if let Some(checker) = &mut self.checker {
-                        checker.body(data);
-                    }
-                    let end = self.body_bytes + length;
-                    let is_right = self
-                        .expected
-                        .as_ref()
-                        .is_none_or(|expected| expected.get(self.body_bytes..end) == Some(data));
-                    self.body(length, is_right);
-                    continue;
-                }
-                Some(ResponseEvent::End(end)) => match end.keep_alive {
-                    _ if !bytes.is_empty() && self.behind.is_empty() => Reuse::Stray,
-                    true => Reuse::Yes,
-                    false => Reuse::ClosedByServer,
-                },
-            };
-            return Ok(Progress::Answered(self.answered(place, reuse)));
+            }
         }
     }
 
@@ -246,9 +270,7 @@ impl Protocol for Http1 {
 
     fn ended(&mut self) -> Result<Answered, Failure> {
         match (self.reader.end_of_input(), self.place) {
-            (Ok(EndOfInput::Complete { .. }), Some(place)) => {
-                Ok(self.answered(place, Reuse::ClosedByServer))
-            }
+            (Ok(EndOfInput::Complete { .. }), Some(place)) => Ok(self.answered(place, false, &[])),
             _ => Err(Failure::Closed),
         }
     }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use crate::facts::split_first_line;
 use crate::response::Expected;
-use crate::{Framing, Headers, Limits, ResponseHead, Version};
+use crate::{Framing, Headers, Limits, ResponseHead, Version, WholeResponse};
 
 /// A longer head is parsed each time.
 const BYTES_MAX: usize = 1024;
@@ -55,30 +55,39 @@ impl LastHead {
         }
     }
 
-    /// The head that `input` begins with, and its length, where it is this one in answer to the same kind of request.
+    /// The response that `input` begins with, where its head is this one in answer to the same kind of request, and its body
+    /// is of known length and there.
     #[inline]
-    pub(crate) fn again<'a>(
+    pub(crate) fn whole<'a>(
         &self,
         input: &'a [u8],
         expected: Expected,
-    ) -> Option<(usize, ResponseHead<'a>)> {
+    ) -> Option<WholeResponse<'a>> {
         let last = self.parsed.borrow();
-        let is_it =
-            !last.bytes.is_empty() && input.starts_with(&last.bytes) && last.expected == expected;
-        if !is_it {
+        let head_bytes = last.bytes.len();
+        let body_bytes = match last.framing {
+            Framing::None => 0,
+            Framing::Length(length) => usize::try_from(length).ok()?,
+            Framing::Chunked | Framing::UntilClose => return None,
+        };
+        if head_bytes == 0 || last.expected != expected || !input.starts_with(&last.bytes) {
             return None;
         }
-        let used = last.bytes.len();
+        let body = input[head_bytes..].get(..body_bytes)?;
         let reason = &input[REASON_AT..REASON_AT + last.reason_bytes];
         let head = ResponseHead {
             version: last.version,
             status: last.status,
             reason: std::str::from_utf8(reason).unwrap_or_default(),
-            headers: Headers::checked(&input[last.lines_at..used], last.lines),
+            headers: Headers::checked(&input[last.lines_at..head_bytes], last.lines),
             framing: last.framing,
             keep_alive: last.keep_alive,
         };
-        Some((used, head))
+        Some(WholeResponse {
+            head,
+            body,
+            used: head_bytes + body_bytes,
+        })
     }
 
     /// Keeps a head, `bytes` as it came.

@@ -85,5 +85,5 @@ pub use limits::{HEADERS_CAP, Limits};
 pub use method::{Method, MethodName, Version};
 pub use range::Range;
 pub use request::{RequestEvent, RequestHead, RequestReader, WholeRequest, check_target};
-pub use response::{EndOfInput, ResponseEvent, ResponseHead, ResponseReader};
+pub use response::{EndOfInput, ResponseEvent, ResponseHead, ResponseReader, WholeResponse};
 pub use status::{Status, reason};

@@ -40,6 +40,17 @@ pub enum ResponseEvent<'a> {
     End(End<'a>),
 }
 
+/// A final response that lay whole in one chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WholeResponse<'a> {
+    /// Its head.
+    pub head: ResponseHead<'a>,
+    /// Its body.
+    pub body: &'a [u8],
+    /// How many bytes of the chunk it had.
+    pub used: usize,
+}
+
 /// What the end of the stream means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndOfInput {
@@ -120,7 +131,8 @@ impl ResponseReader {
         }
     }
 
-    /// A reader at the start of a connection, which does not parse a head again that is the last one of all that share it.
+    /// A reader at the start of a connection, whose [`next_whole`](ResponseReader::next_whole) knows the last head of all that
+    /// share it.
     pub fn sharing(last: LastHead) -> ResponseReader {
         ResponseReader {
             last: Some(last.clone()),
@@ -168,6 +180,24 @@ impl ResponseReader {
         let last = last.as_ref();
         let stepped = step(state, outstanding, gather, limits, last, input);
         stepped.inspect_err(|error| *failed = Some(*error))
+    }
+
+    /// The next response at once, if `input` begins with one that is whole and not chunked, and its head is the same byte for byte as
+    /// the last one: then it is not parsed again. Else `None`, and nothing was used: go on with [`ResponseReader::next`].
+    #[inline]
+    pub fn next_whole<'i>(&mut self, input: &'i [u8]) -> Option<WholeResponse<'i>> {
+        let (last, &expected) = (self.last.as_ref()?, self.outstanding.front()?);
+        let may_start = matches!(self.state, State::Head { interim: 0 }) && self.gather.is_empty();
+        if !may_start || self.failed.is_some() {
+            return None;
+        }
+        let whole = last.whole(input, expected)?;
+        self.gather.start_afresh_if_delivered();
+        self.outstanding.pop_front();
+        if !whole.head.keep_alive {
+            self.state = State::Closed;
+        }
+        Some(whole)
     }
 
     /// The stream ended. Pull all events first. An end within a head or a body
@@ -269,12 +299,6 @@ fn head<'a>(
     if gather.is_empty() && input[0] != b'H' {
         return Err(Error::BadStatusLine);
     }
-    if gather.is_empty()
-        && let Some((used, head)) = last.and_then(|last| last.again(input, expected))
-    {
-        gather.start_afresh_if_delivered();
-        return Ok(begin(state, outstanding, used, head));
-    }
     let used = match gather.find(input, limits.head_bytes_max)? {
         (used, Found::Part) => return Ok((used, None)),
         (_, Found::TooLong { .. }) => return Err(Limit::Head.reached(limits)),
@@ -296,23 +320,12 @@ fn head<'a>(
     if let Some(last) = last.filter(|_| whole.len() == used) {
         last.keep(whole, &head, expected);
     }
-    Ok(begin(state, outstanding, used, head))
-}
-
-/// A final response begins with `head`, which took `used` bytes.
-#[inline]
-fn begin<'a>(
-    state: &mut State,
-    outstanding: &mut VecDeque<Expected>,
-    used: usize,
-    head: ResponseHead<'a>,
-) -> (usize, Option<ResponseEvent<'a>>) {
     outstanding.pop_front();
     *state = State::Body {
         body: Body::new(head.framing, true),
         keep_alive: head.keep_alive,
     };
-    (used, Some(ResponseEvent::Head(head)))
+    Ok((used, Some(ResponseEvent::Head(head))))
 }
 
 /// Parses a whole head, which ends in an empty line and holds no bare LF. Folded lines are

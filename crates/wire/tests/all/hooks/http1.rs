@@ -179,6 +179,15 @@ fn read_responses(
     }
     for mut rest in chunks(input, cuts) {
         loop {
+            if let Some(whole) = reader.next_whole(rest) {
+                trace.head(response_line(&whole.head), &whole.head.headers, &limits);
+                if !whole.body.is_empty() {
+                    trace.data(whole.body, &limits);
+                }
+                trace.end(whole.head.keep_alive, &Headers::default());
+                rest = &rest[whole.used..];
+                continue;
+            }
             let length = rest.len();
             let (used, event) = match reader.next(rest) {
                 Ok(found) => found,
