@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use prony_engine::SendBuf;
-use prony_wire::{EndOfInput, LastHead, Limits, ResponseEvent, ResponseHead, ResponseReader};
+use prony_wire::{EndOfInput, LastHead, Limits, ResponseEvent, ResponseHead, SharingReader};
 
 use crate::cookies::LaneCookies;
 use crate::failure::{Failure, ProtocolFault};
@@ -25,7 +25,7 @@ fn broken(error: prony_wire::Error) -> Failure {
 
 /// One connection.
 pub struct Http1 {
-    reader: ResponseReader,
+    reader: SharingReader,
     /// The answer that is read.
     answer: Answer,
     /// Several requests may be outstanding.
@@ -104,7 +104,7 @@ impl Answer {
 impl Default for Http1 {
     fn default() -> Http1 {
         Http1 {
-            reader: ResponseReader::new(Limits::for_responses()),
+            reader: SharingReader::new(LastHead::new(Limits::for_responses())),
             answer: Answer::default(),
             place: None,
             has_begun: false,
@@ -124,7 +124,7 @@ impl Http1 {
         last: &LastHead,
     ) -> Http1 {
         Http1 {
-            reader: ResponseReader::sharing(last.clone()),
+            reader: SharingReader::new(last.clone()),
             answer: Answer {
                 jar: keeps_cookies.then(LaneCookies::default),
                 checker,

@@ -49,6 +49,11 @@ impl<'a> Headers<'a> {
         Headers { lines, len }
     }
 
+    /// How many bytes the lines and the empty one after them have.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.lines.len()
+    }
+
     /// How many lines there are.
     pub const fn len(&self) -> usize {
         self.len

@@ -6,7 +6,10 @@ use std::rc::Rc;
 
 use crate::facts::split_first_line;
 use crate::response::Expected;
-use crate::{Framing, Headers, Limits, ResponseHead, Version, WholeResponse};
+use crate::{
+    EndOfInput, Error, Framing, Headers, Limits, Method, ResponseEvent, ResponseHead,
+    ResponseReader, Version, WholeResponse,
+};
 
 /// A longer head is parsed each time.
 const BYTES_MAX: usize = 1024;
@@ -17,7 +20,7 @@ const REASON_AT: usize = 13;
 #[derive(Clone, Debug)]
 pub struct LastHead {
     /// The limits of these readers: what they refuse depends on them.
-    pub(crate) limits: Limits,
+    limits: Limits,
     parsed: Rc<RefCell<Parsed>>,
 }
 
@@ -53,6 +56,11 @@ impl LastHead {
             limits,
             parsed: Rc::new(RefCell::new(parsed)),
         }
+    }
+
+    /// The limits of its readers.
+    pub fn limits(&self) -> Limits {
+        self.limits
     }
 
     /// The response that `input` begins with, where its head is this one in answer to the same kind of request, and its body
@@ -95,7 +103,9 @@ impl LastHead {
     pub(crate) fn keep(&self, bytes: &[u8], head: &ResponseHead<'_>, expected: Expected) {
         let reason_bytes = head.reason.len();
         let reason = bytes.get(REASON_AT..REASON_AT + reason_bytes);
-        if bytes.len() > BYTES_MAX || reason != Some(head.reason.as_bytes()) {
+        // Folded lines are not as they came any more.
+        let is_as_it_came = split_first_line(bytes).1.len() == head.headers.bytes();
+        if bytes.len() > BYTES_MAX || reason != Some(head.reason.as_bytes()) || !is_as_it_came {
             return;
         }
         let mut last = self.parsed.borrow_mut();
@@ -107,5 +117,61 @@ impl LastHead {
         last.lines_at = bytes.len() - split_first_line(bytes).1.len();
         last.lines = head.headers.len();
         (last.framing, last.keep_alive) = (head.framing, head.keep_alive);
+    }
+}
+
+/// A [`ResponseReader`] of one of several connections, which does not parse a head again that is the same as the last one of them all.
+#[derive(Debug)]
+pub struct SharingReader {
+    reader: ResponseReader,
+    last: LastHead,
+}
+
+impl SharingReader {
+    /// A reader at the start of a connection.
+    pub fn new(last: LastHead) -> SharingReader {
+        SharingReader {
+            reader: ResponseReader::new(last.limits),
+            last,
+        }
+    }
+
+    /// As [`ResponseReader::expect`].
+    pub fn expect(&mut self, method: &Method) -> Result<(), Error> {
+        self.reader.expect(method)
+    }
+
+    /// The next response at once, if `input` begins with one that is whole and not chunked, and its head is the last one. Else
+    /// `None`, and nothing was used: go on with [`SharingReader::next`].
+    #[inline]
+    pub fn next_whole<'i>(&mut self, input: &'i [u8]) -> Option<WholeResponse<'i>> {
+        let whole = self.last.whole(input, self.reader.expected_next()?)?;
+        self.reader.read_elsewhere(whole.head.keep_alive);
+        Some(whole)
+    }
+
+    /// As [`ResponseReader::next`].
+    pub fn next<'a>(
+        &'a mut self,
+        input: &'a [u8],
+    ) -> Result<(usize, Option<ResponseEvent<'a>>), Error> {
+        let expected = self.reader.expected_next();
+        let found = self.reader.next(input)?;
+        if let (used, Some(ResponseEvent::Head(head))) = &found
+            && let Some(expected) = expected
+        {
+            self.last.keep(&input[..*used], head, expected);
+        }
+        Ok(found)
+    }
+
+    /// As [`ResponseReader::end_of_input`].
+    pub fn end_of_input(&mut self) -> Result<EndOfInput, Error> {
+        self.reader.end_of_input()
+    }
+
+    /// As [`ResponseReader::bytes_examined`].
+    pub fn bytes_examined(&self) -> u64 {
+        self.reader.bytes_examined()
     }
 }

@@ -80,7 +80,7 @@ pub use body::{End, Framing};
 pub use date::DateCache;
 pub use error::{Error, Limit};
 pub use headers::{Header, Headers, HeadersIter, OwnedHeaders};
-pub use last_head::LastHead;
+pub use last_head::{LastHead, SharingReader};
 pub use limits::{HEADERS_CAP, Limits};
 pub use method::{Method, MethodName, Version};
 pub use range::Range;

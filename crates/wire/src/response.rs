@@ -6,7 +6,6 @@ use std::mem::MaybeUninit;
 use crate::body::{Body, Step};
 use crate::facts::{Codings, Facts, name_fault, split_first_line};
 use crate::gather::{Found, Gather};
-use crate::last_head::LastHead;
 use crate::{End, Error, Framing, HEADERS_CAP, Headers, Limit, Limits, Method, Version};
 
 /// The head of a response.
@@ -97,7 +96,6 @@ pub struct ResponseReader {
     state: State,
     outstanding: VecDeque<Expected>,
     failed: Option<Error>,
-    last: Option<LastHead>,
 }
 
 /// What matters of a request's method.
@@ -127,16 +125,6 @@ impl ResponseReader {
             state: State::Head { interim: 0 },
             outstanding: VecDeque::new(),
             failed: None,
-            last: None,
-        }
-    }
-
-    /// A reader at the start of a connection, whose [`next_whole`](ResponseReader::next_whole) knows the last head of all that
-    /// share it.
-    pub fn sharing(last: LastHead) -> ResponseReader {
-        ResponseReader {
-            last: Some(last.clone()),
-            ..ResponseReader::new(last.limits)
         }
     }
 
@@ -159,6 +147,22 @@ impl ResponseReader {
         self.outstanding.len()
     }
 
+    /// What the request was whose final head is to come next, where nothing of that has come yet.
+    pub(crate) fn expected_next(&self) -> Option<Expected> {
+        let is_between = matches!(self.state, State::Head { interim: 0 }) && self.gather.is_empty();
+        let expected = self.outstanding.front().filter(|_| is_between);
+        expected.filter(|_| self.failed.is_none()).copied()
+    }
+
+    /// A final response, of which [`ResponseReader::expected_next`] told, was read by somebody else.
+    pub(crate) fn read_elsewhere(&mut self, keep_alive: bool) {
+        self.gather.start_afresh_if_delivered();
+        self.outstanding.pop_front();
+        if !keep_alive {
+            self.state = State::Closed;
+        }
+    }
+
     /// The next event and how many bytes of `input` were used for it. `None`:
     /// all were used and more are needed.
     #[inline]
@@ -175,29 +179,8 @@ impl ResponseReader {
             state,
             outstanding,
             failed,
-            last,
         } = self;
-        let last = last.as_ref();
-        let stepped = step(state, outstanding, gather, limits, last, input);
-        stepped.inspect_err(|error| *failed = Some(*error))
-    }
-
-    /// The next response at once, if `input` begins with one that is whole and not chunked, and its head is the same byte for byte as
-    /// the last one: then it is not parsed again. Else `None`, and nothing was used: go on with [`ResponseReader::next`].
-    #[inline]
-    pub fn next_whole<'i>(&mut self, input: &'i [u8]) -> Option<WholeResponse<'i>> {
-        let (last, &expected) = (self.last.as_ref()?, self.outstanding.front()?);
-        let may_start = matches!(self.state, State::Head { interim: 0 }) && self.gather.is_empty();
-        if !may_start || self.failed.is_some() {
-            return None;
-        }
-        let whole = last.whole(input, expected)?;
-        self.gather.start_afresh_if_delivered();
-        self.outstanding.pop_front();
-        if !whole.head.keep_alive {
-            self.state = State::Closed;
-        }
-        Some(whole)
+        step(state, outstanding, gather, limits, input).inspect_err(|error| *failed = Some(*error))
     }
 
     /// The stream ended. Pull all events first. An end within a head or a body
@@ -253,12 +236,11 @@ fn step<'a>(
     outstanding: &mut VecDeque<Expected>,
     gather: &'a mut Gather,
     limits: &Limits,
-    last: Option<&LastHead>,
     input: &'a [u8],
 ) -> Result<(usize, Option<ResponseEvent<'a>>), Error> {
     match state {
         State::Head { .. } | State::Closed if input.is_empty() => Ok((0, None)),
-        State::Head { .. } => head(state, outstanding, gather, limits, last, input),
+        State::Head { .. } => head(state, outstanding, gather, limits, input),
         State::Body { body, keep_alive } => {
             // The head was seen: what it was kept in goes now, not with the next one.
             gather.start_afresh_if_delivered();
@@ -290,7 +272,6 @@ fn head<'a>(
     outstanding: &mut VecDeque<Expected>,
     gather: &'a mut Gather,
     limits: &Limits,
-    last: Option<&LastHead>,
     input: &'a [u8],
 ) -> Result<(usize, Option<ResponseEvent<'a>>), Error> {
     let Some(&expected) = outstanding.front() else {
@@ -307,18 +288,13 @@ fn head<'a>(
     if gather.is_folded() {
         gather.unfold(input, used);
     }
-    let whole = gather.whole(input, used);
-    let head = parse(whole, expected, limits)?;
+    let head = parse(gather.whole(input, used), expected, limits)?;
     if let (State::Head { interim }, 100 | 102..=199) = (&mut *state, head.status) {
         *interim += 1;
         return match *interim > limits.interim_responses_max {
             true => Err(Limit::Interim.reached(limits)),
             false => Ok((used, Some(ResponseEvent::Interim(head)))),
         };
-    }
-    // What was unfolded is not as it came.
-    if let Some(last) = last.filter(|_| whole.len() == used) {
-        last.keep(whole, &head, expected);
     }
     outstanding.pop_front();
     *state = State::Body {

@@ -5,8 +5,8 @@ use prony_base::Random;
 
 use prony_wire::{
     EndOfInput, Error, Framing, Header, Headers, LastHead, Limits, Method, RequestEvent,
-    RequestHead, RequestReader, ResponseEvent, ResponseHead, ResponseReader, Version, WholeRequest,
-    encode,
+    RequestHead, RequestReader, ResponseEvent, ResponseHead, ResponseReader, SharingReader,
+    Version, WholeRequest, encode,
 };
 
 /// Limits small enough for a fuzzer to reach each.
@@ -152,25 +152,26 @@ fn request_line(head: &RequestHead<'_>) -> String {
     )
 }
 
-/// What a [`ResponseReader`] that expects `methods` says of `input`, fed in
-/// pieces cut at `cuts`, and of the stream's end after it; whether it has seen the same heads before or not.
+/// What a reader of responses that expects `methods` says of `input`, fed in
+/// pieces cut at `cuts`, and of the stream's end after it. It is the same where it takes those whole whose head it knows.
 pub fn responses(limits: Limits, methods: &[Method], input: &[u8], cuts: &[usize]) -> Vec<String> {
-    let lines = read_responses(ResponseReader::new(limits), limits, methods, input, cuts);
     let last = LastHead::new(limits);
+    let read = |whole: bool| read_responses(&last, whole, methods, input, cuts);
+    let lines = read(false);
     for _ in 0..2 {
-        let reader = ResponseReader::sharing(last.clone());
-        assert_eq!(read_responses(reader, limits, methods, input, cuts), lines);
+        assert_eq!(read(true), lines);
     }
     lines
 }
 
 fn read_responses(
-    mut reader: ResponseReader,
-    limits: Limits,
+    last: &LastHead,
+    whole: bool,
     methods: &[Method],
     input: &[u8],
     cuts: &[usize],
 ) -> Vec<String> {
+    let (mut reader, limits) = (SharingReader::new(last.clone()), last.limits());
     let mut trace = Trace::default();
     for method in methods {
         if let Err(error) = reader.expect(method) {
@@ -179,7 +180,7 @@ fn read_responses(
     }
     for mut rest in chunks(input, cuts) {
         loop {
-            if let Some(whole) = reader.next_whole(rest) {
+            if whole && let Some(whole) = reader.next_whole(rest) {
                 trace.head(response_line(&whole.head), &whole.head.headers, &limits);
                 if !whole.body.is_empty() {
                     trace.data(whole.body, &limits);
