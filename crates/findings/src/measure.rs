@@ -63,10 +63,13 @@ pub fn generator_busy(trial: &Trial, load: &LoadReport) -> Option<Share> {
     let busiest = threads().map(|t| t.cpu_ns.saturating_sub(t.spun_ns)).max();
     let own = of_window(worked_ns(load));
     let own = own.is_some_and(|share| share.0 >= limits::SATURATED_OWN_SHARE);
-    // Which thread ran on the core is not known: the least of what they looked is left out.
-    let looked = of_window(threads().map(|thread| thread.spun_ns).min().unwrap_or(0));
-    let core = busiest_core(trial, Role::Generator)
-        .map(|share| Share((share.0 - looked.map_or(0.0, |looked| looked.0)).max(0.0)));
+    let looked = match &load.threads_cpu[..] {
+        [only] => of_window(only.spun_ns),
+        // Which of several ran on the core is not known: then their own clocks have to do.
+        several => several.iter().all(|t| t.spun_ns == 0).then_some(Share(0.0)),
+    };
+    let core = busiest_core(trial, Role::Generator).zip(looked);
+    let core = core.map(|(core, looked)| Share((core.0 - looked.0).max(0.0)));
     larger(core.filter(|_| own), busiest.and_then(of_window))
 }
 

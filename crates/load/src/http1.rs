@@ -103,21 +103,13 @@ impl Answer {
 
 impl Default for Http1 {
     fn default() -> Http1 {
-        Http1 {
-            reader: SharingReader::new(LastHead::new(Limits::for_responses())),
-            answer: Answer::default(),
-            place: None,
-            has_begun: false,
-            interim: None,
-            is_pipelined: false,
-            behind: VecDeque::new(),
-        }
+        Http1::new(false, None, &LastHead::new(Limits::for_responses()))
     }
 }
 
 impl Http1 {
     /// A connection that keeps cookies if told to, and whose answers `checker` follows; `last`: the head that was read last
-    /// on any of the thread's.
+    /// on any connection that shares it.
     pub fn new(
         keeps_cookies: bool,
         checker: Option<Box<dyn AnswerFollower>>,
@@ -130,7 +122,11 @@ impl Http1 {
                 checker,
                 ..Answer::default()
             },
-            ..Http1::default()
+            place: None,
+            has_begun: false,
+            interim: None,
+            is_pipelined: false,
+            behind: VecDeque::new(),
         }
     }
 
@@ -377,6 +373,37 @@ mod tests {
         let _ = exchange.received(&mut &b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nHello"[..]);
         assert_eq!(exchange.ended(), Err(Failure::Closed));
         assert_eq!(Http1::default().ended(), Err(Failure::Closed));
+    }
+
+    #[test]
+    fn an_answer_whose_head_is_known_is_judged_as_any_other() {
+        let last = LastHead::new(Limits::for_responses());
+        let head = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n";
+        let answer = |expected: &str, bytes: &str| {
+            let mut exchange = Http1::new(false, None, &last);
+            exchange.expect(5, &request(Some(expected))).unwrap();
+            let progress = exchange.received(&mut bytes.as_bytes()).unwrap();
+            let mut begun = Vec::new();
+            exchange.begun(&mut |place| begun.push(place));
+            match progress {
+                Progress::Answered(of) => (Some((of.place, of.is_right, of.reuse)), begun),
+                _ => (None, begun),
+            }
+        };
+        // The first is parsed, the others are not.
+        for _ in 0..2 {
+            let whole = |is_right, reuse| (Some((5, is_right, reuse)), Vec::new());
+            assert_eq!(answer("a", &format!("{head}a")), whole(true, Reuse::Yes));
+            assert_eq!(answer("b", &format!("{head}a")), whole(false, Reuse::Yes));
+            assert_eq!(answer("ab", &format!("{head}a")), whole(false, Reuse::Yes));
+            assert_eq!(answer("a", &format!("{head}aH")), whole(true, Reuse::Stray));
+            assert_eq!(answer("a", head), (None, vec![5]));
+        }
+        let closing = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+        for _ in 0..2 {
+            let closes = (Some((5, true, Reuse::ClosedByServer)), Vec::new());
+            assert_eq!(answer("", closing), closes);
+        }
     }
 
     #[test]

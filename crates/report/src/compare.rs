@@ -317,7 +317,7 @@ fn in_both<'a>(baseline: &'a Entry, other: &'a Entry) -> (Vec<EntryPair<'a>>, Ve
         let why = match base {
             None => format!("only {} has it", other.run),
             Some(base) if base.series != own.series => {
-                "measured otherwise (request, blocks, window or cores differ)".to_owned()
+                "measured otherwise (request, blocks, window, cores, or whether the generator slept, differ)".to_owned()
             }
             Some(base) if base.session.is_none() || own.session.is_none() => {
                 "no figure of its own in one of the two".to_owned()

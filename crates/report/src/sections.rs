@@ -132,7 +132,10 @@ fn looks(plan: &Plan) -> String {
     };
     let all = match cells().count() == plan.cells.len() {
         true => String::new(),
-        false => format!(", with up to {}", counted(most as usize, "connection")),
+        false => format!(
+            ", in closed loops with up to {} where no setting says otherwise",
+            counted(most as usize, "connection")
+        ),
     };
     format!("looks for answers for up to {}{all}", Nanos(longest))
 }

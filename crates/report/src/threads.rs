@@ -136,8 +136,9 @@ fn of_trial(trial: &Trial) -> ByName<'_> {
     let threads = trial.processes.iter().flat_map(|process| {
         let own = process.threads.iter();
         own.map(|thread| {
+            let looked = looked_ns(trial, process.role, &thread.name);
             let one = ProfiledThread {
-                cpu_ns: thread.cpu_ns,
+                cpu_ns: thread.cpu_ns.saturating_sub(looked),
                 delay_ns: thread.delay_ns,
                 ..ProfiledThread::default()
             };
@@ -145,6 +146,15 @@ fn of_trial(trial: &Trial) -> ByName<'_> {
         })
     });
     by_name(threads, share)
+}
+
+/// The time in which a thread of the generator looked for answers instead of sleeping, which is no work.
+fn looked_ns(trial: &Trial, role: Role, name: &str) -> u64 {
+    let load = trial.load.as_ref().filter(|_| role == Role::Generator);
+    let mut threads = load.iter().flat_map(|load| &load.threads_cpu);
+    threads
+        .find(|thread| thread.name == name)
+        .map_or(0, |thread| thread.spun_ns)
 }
 
 fn whose(role: Role) -> &'static str {

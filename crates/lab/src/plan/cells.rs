@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use prony_base::Nanos;
-use prony_record::{Around, Arrival, Cell, ConnectionCap, Cores, PlannedSetting};
+use prony_record::{Around, Arrival, Cell, ConnectionCap, PlannedSetting};
 use toml::Spanned;
 
 use super::inputs::Inputs;
@@ -237,22 +237,29 @@ fn cell(
         around,
         look_before_sleep_ns: 0,
     };
-    if workload.is_request() && matches!(workload.arrival, Arrival::Closed) {
-        cell.look_before_sleep_ns = look_before_sleep(&cell, &inputs.cores).0;
+    if subject.is_started() && workload.is_request() {
+        cell.look_before_sleep_ns = look_before_sleep(inputs, workload, &cell).0;
     }
     cell
 }
 
 /// Longest that the generator looks for answers before it sleeps, in a closed loop: with few connections to a thread it would else
-/// sleep before each, and to be woken takes both sides longer than many an answer. Not on a core that the subject needs.
-fn look_before_sleep(cell: &Cell, cores: &Cores) -> Nanos {
-    let is_apart = !cores.generator.iter().any(|c| cores.subject.contains(c));
+/// sleep before each, and to be woken takes both sides longer than many an answer. Only where each thread has a core, all of it, to itself.
+fn look_before_sleep(inputs: &Inputs<'_>, workload: &Workload, cell: &Cell) -> Nanos {
+    let is_closed = matches!(workload.arrival, Arrival::Closed) && workload.find_max.is_none();
+    let own = &inputs.cores.generator;
+    // Two processors that are one core slow each other down.
+    let is_shared = |core: &Vec<u32>| {
+        let is_of = |side: &[u32]| core.iter().any(|processor| side.contains(processor));
+        is_of(own) && is_of(&inputs.cores.subject)
+    };
+    let is_apart = !inputs.facts.cores.iter().any(is_shared);
     let threads = match cell.around.generators {
-        0 => cores.generator.len(),
+        0 => own.len(),
         threads => threads as usize,
     };
-    let is_few = (cell.connections as usize) < FEW_CONNECTIONS * threads;
-    match is_few && is_apart && Spoken::from_cell(cell).looks {
+    let is_few = (cell.connections as usize) < FEW_CONNECTIONS * threads && threads <= own.len();
+    match is_closed && is_few && is_apart && Spoken::from_cell(cell).looks {
         true => LOOK_MAX,
         false => Nanos::ZERO,
     }

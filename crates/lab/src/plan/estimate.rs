@@ -17,7 +17,7 @@ const PROCESS: Nanos = Nanos::from_millis(200);
 
 /// Whether a cell is cross-checked by wrk where that is installed: cells of the reference are, if they are closed loops
 /// of one plain request to a server without services. wrk has no open loop, no search and no lists of requests, and cannot drive programs
-/// or clients.
+/// or clients; and it sleeps before answers for which the generator looks, which is another rate.
 pub fn is_cross_checked(plan: &Plan, cell: &Cell) -> bool {
     let workload = plan.workload_of(cell);
     let is_server = workload.is_none_or(|w| {
@@ -32,6 +32,7 @@ pub fn is_cross_checked(plan: &Plan, cell: &Cell) -> bool {
     is_server
         && is_plain
         && cell.around.is_alone()
+        && cell.look_before_sleep_ns == 0
         && plan.reference.as_ref() == Some(&cell.subject)
 }
 

@@ -160,32 +160,42 @@ fn the_generator_looks_before_it_sleeps_with_few_connections_on_a_core_of_its_ow
         request = { path = "/" }
         connections = [1]
         arrival = { rate = 100 }
+        [[workload]]
+        name = "search"
+        request = { path = "/" }
+        connections = [1]
+        find_max = "p99 < 5ms"
         [[setting]]
         name = "spin"
         values = ["auto", "off"]
+        [[setting]]
+        name = "generators"
+        values = [1, 2]
     "#;
     let (experiment, subjects) = loaded(text);
-    let looking = |cores: [u32; 2]| {
+    let looking = |cores: &[&[u32]]| {
         let facts = Facts {
-            cores: cores[..cores[1] as usize + 1]
-                .iter()
-                .map(|&core| vec![core])
-                .collect(),
+            cores: cores.iter().map(|core| core.to_vec()).collect(),
             ..machine(&subjects)
         };
         let plan = plan(&experiment, &subjects, &facts, &Options::default()).unwrap();
+        assert!(plan.cells.iter().all(|cell| !is_cross_checked(&plan, cell)));
         let looks = plan
             .cells
             .into_iter()
             .filter(|c| c.look_before_sleep_ns == 1_000_000);
         looks.map(|cell| cell.id).collect::<Vec<_>>()
     };
-    let few = ["plain closed c=1 spin=auto", "plain closed c=7 spin=auto"];
-    assert_eq!(looking([0, 1]), few);
+    let few = [
+        "plain closed c=1 generators=1 spin=auto",
+        "plain closed c=7 generators=1 spin=auto",
+    ];
+    assert_eq!(looking(&[&[0], &[1]]), few);
     assert!(
-        looking([0, 0]).is_empty(),
+        looking(&[&[0]]).is_empty(),
         "the subject needs its only core"
     );
+    assert!(looking(&[&[0, 1]]).is_empty(), "they are one core");
 }
 
 #[test]
