@@ -17,13 +17,14 @@ use crate::arrivals::ArrivalCounts;
 use crate::coalescing;
 use crate::connection::{self, OpenConnection};
 use crate::interval::{INTERVAL, LAST_READING, LoadTotals};
+use crate::outstanding::SlotState;
 use crate::recorder::{Recorder, SLICE};
 use crate::redirect::figures::HopFigures;
 use crate::scenario::figures::ScenarioFigures;
 use crate::thread_spec::RunState;
 use crate::trace::RequestTimes;
 use crate::window::Window;
-use crate::worker::{Lane, SlotState, Worker};
+use crate::worker::{Lane, Worker};
 
 /// After a window a server to which there was no connection for so long is taken to be gone: longer than the kernel waits before it tries a lost SYN again.
 const GONE: Nanos = Nanos::from_millis(1_500);

@@ -27,7 +27,7 @@ fn broken(error: prony_wire::Error) -> Failure {
 pub struct Http1 {
     reader: SharingReader,
     /// The answer that is read.
-    answer: Answer,
+    answer: PartialAnswer,
     /// Several requests may be outstanding.
     is_pipelined: bool,
     /// Place of the request whose answer is read, where one is outstanding.
@@ -42,7 +42,7 @@ pub struct Http1 {
 
 /// What is known of an answer so far, and who looks at it.
 #[derive(Default)]
-struct Answer {
+struct PartialAnswer {
     /// 0 before its head has come.
     status: u16,
     expected: Option<Rc<[u8]>>,
@@ -56,7 +56,7 @@ struct Answer {
     checker: Option<Box<dyn AnswerFollower>>,
 }
 
-impl Answer {
+impl PartialAnswer {
     /// Another one is read, to `request` where that is known.
     fn begin(&mut self, request: Option<&EncodedRequest>) {
         (self.status, self.body_bytes, self.body_wrong) = (0, 0, false);
@@ -117,10 +117,10 @@ impl Http1 {
     ) -> Http1 {
         Http1 {
             reader: SharingReader::new(last.clone()),
-            answer: Answer {
+            answer: PartialAnswer {
                 jar: keeps_cookies.then(LaneCookies::default),
                 checker,
-                ..Answer::default()
+                ..PartialAnswer::default()
             },
             place: None,
             has_begun: false,

@@ -62,6 +62,7 @@ mod mixed;
 pub mod named_file;
 mod objective;
 mod origin;
+mod outstanding;
 pub mod pace;
 pub mod prepare;
 mod protocol;

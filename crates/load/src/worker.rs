@@ -20,6 +20,7 @@ use crate::connection::last_head;
 use crate::failure::Failure;
 use crate::http1::Http1;
 use crate::origin::{Times, arrived};
+use crate::outstanding::{Outstanding, SlotState};
 use crate::pace::Schedule;
 use crate::protocol::{Answered, Progress, Protocol, Reuse};
 use crate::recorder::{Answer, Phases, Recorder};
@@ -52,29 +53,6 @@ pub struct Lane {
     local_port: u16,
 }
 
-/// A slot: room for one outstanding request. Connection `n` has the slots from `n` times their number on each.
-#[derive(Default)]
-pub struct SlotState {
-    pub outstanding: Option<Outstanding>,
-    /// When the slot became ready for its next request.
-    pub(crate) ready: Instant,
-    /// A request of this slot has ended, on this connection or an earlier one.
-    has_ended: bool,
-}
-
-/// A request that was posted and has not ended.
-#[derive(Clone, Copy)]
-pub struct Outstanding {
-    due: Due,
-    ready: Instant,
-    pub(crate) posted: Instant,
-    first_byte: Option<Instant>,
-    /// The request itself asked for the connection to be closed.
-    closes: bool,
-    /// The step of a scenario that it is.
-    step: u16,
-}
-
 /// What a slot does when it is ready for its next request, by the pace and the source: chosen once.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum WhenReady {
@@ -86,33 +64,6 @@ pub(crate) enum WhenReady {
     TakesArrival,
     /// Its user goes on, or another takes the slot.
     AsksUser,
-}
-
-impl Outstanding {
-    /// Its times so far, if it ends at `last_byte`.
-    pub(crate) fn times(
-        &self,
-        submitted: Option<Bracket>,
-        last_byte: Arrival,
-        processed: Instant,
-    ) -> Times {
-        let at_once = Bracket {
-            from: self.posted,
-            to: self.posted,
-        };
-        Times {
-            intended: self.due.intended,
-            taken_up: self.due.taken_up,
-            ready: self.ready,
-            // An earlier stamp is the previous request's: the connection broke before this one went out.
-            submitted: submitted
-                .filter(|at| at.from >= self.posted)
-                .unwrap_or(at_once),
-            first_byte: self.first_byte.unwrap_or(arrived(&last_byte)),
-            last_byte,
-            processed,
-        }
-    }
 }
 
 /// The state of one load thread. Its tasks share it; it never leaves the thread.
@@ -156,6 +107,18 @@ pub struct Worker {
     pub(crate) coalescing_longest: Cell<Nanos>,
 }
 
+/// How many answers that came together are handled at one moment: one where each is looked at.
+fn stamp_shared_by(thread_spec: &ThreadSpec, has_users: bool) -> u32 {
+    let is_looked_at = thread_spec.checks.is_some()
+        || thread_spec.followers.is_some()
+        || thread_spec.trace_max > 0
+        || has_users;
+    match thread_spec.depth > 1 && !is_looked_at {
+        true => STAMP_SHARED_BY,
+        false => 1,
+    }
+}
+
 impl Worker {
     /// A thread that is about to drive load through `window`, with requests from `source`.
     pub fn new(
@@ -195,15 +158,8 @@ impl Worker {
             Pace::Closed { .. } => WhenReady::Thinks,
             _ => WhenReady::TakesArrival,
         };
-        let is_looked_at = thread_spec.checks.is_some()
-            || thread_spec.followers.is_some()
-            || thread_spec.trace_max > 0
-            || source.has_users();
         Worker {
-            stamp_shared_by: match thread_spec.depth > 1 && !is_looked_at {
-                true => STAMP_SHARED_BY,
-                false => 1,
-            },
+            stamp_shared_by: stamp_shared_by(&thread_spec, source.has_users()),
             last_head: last_head(),
             when_ready,
             connected_last: Cell::new(handle.now()),
