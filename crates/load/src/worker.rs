@@ -6,6 +6,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::io;
+use std::iter::repeat_with;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
@@ -129,9 +130,10 @@ impl Worker {
         window: Arc<Window>,
         recorder: Recorder,
     ) -> Worker {
+        let last = last_head();
         let lane = || Lane {
             stream: None,
-            protocol: Box::new(Http1::default()),
+            protocol: Box::new(Http1::new(false, None, &last)),
             expired: false,
             is_leaving: false,
             places: thread_spec.depth,
@@ -140,8 +142,7 @@ impl Worker {
             is_driven: true,
             local_port: 0,
         };
-        let mut lanes = Vec::new();
-        lanes.resize_with(thread_spec.connections, lane);
+        let lanes = repeat_with(lane).take(thread_spec.connections).collect();
         let mut states = Vec::new();
         states.resize_with(thread_spec.slots(), SlotState::default);
         let begin = window.begin();
@@ -160,7 +161,7 @@ impl Worker {
         };
         Worker {
             stamp_shared_by: stamp_shared_by(&thread_spec, source.has_users()),
-            last_head: last_head(),
+            last_head: last,
             when_ready,
             connected_last: Cell::new(handle.now()),
             handle,
