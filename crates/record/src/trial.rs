@@ -208,7 +208,7 @@ pub struct ProcessRecord {
     pub exit: Option<Exit>,
 }
 
-/// Resident memory of a process.
+/// Memory of a process: what is resident, unless it says otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MemoryMarks {
     /// Peak from the start to the end of the warm-up.
@@ -217,6 +217,10 @@ pub struct MemoryMarks {
     pub peak_bytes: Option<u64>,
     /// The size at the end of the window.
     pub end_bytes: u64,
+    /// Peak of the address space, resident or not, from the start to the end of the window: this mark is never reset. `None`: an older
+    /// record, or one of a process that was not looked at in the window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub virtual_peak_bytes: Option<u64>,
 }
 
 /// One thread.
@@ -348,4 +352,18 @@ pub struct Isolation {
     pub process_namespace: bool,
     /// Pinned to the planned cores.
     pub pinned: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_of_older_records_is_read_and_written_as_it_was() {
+        let older = r#"{"startup_peak_bytes":3,"peak_bytes":2,"end_bytes":1}"#;
+        let marks: MemoryMarks = serde_json::from_str(older).expect("a record of before");
+        assert_eq!(marks.virtual_peak_bytes, None);
+        let written = serde_json::to_string(&marks).expect("JSON");
+        assert_eq!(written, older);
+    }
 }

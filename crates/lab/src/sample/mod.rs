@@ -560,6 +560,7 @@ impl Followed {
             self.memory.peak_bytes = Some(status.peak_bytes);
         }
         self.memory.end_bytes = status.resident_bytes;
+        self.memory.virtual_peak_bytes = Some(status.virtual_peak_bytes);
     }
 
     /// It ended after using `whole_cpu_ns` in its life, with the children that it waited for.

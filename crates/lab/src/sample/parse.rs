@@ -55,6 +55,8 @@ pub struct Status {
     pub peak_bytes: u64,
     /// Resident set now.
     pub resident_bytes: u64,
+    /// Largest address space since it executed its program; no mark that can be reset.
+    pub virtual_peak_bytes: u64,
     /// Voluntary context switches (of one thread, also in the file of a process).
     pub voluntary: u64,
     /// Involuntary ones, likewise.
@@ -73,6 +75,7 @@ pub fn status(text: &str) -> Status {
         match name {
             "VmHWM" => status.peak_bytes = value.saturating_mul(1024),
             "VmRSS" => status.resident_bytes = value.saturating_mul(1024),
+            "VmPeak" => status.virtual_peak_bytes = value.saturating_mul(1024),
             "voluntary_ctxt_switches" => status.voluntary = value,
             "nonvoluntary_ctxt_switches" => status.involuntary = value,
             _ => {}
@@ -185,11 +188,12 @@ mod tests {
 
     #[test]
     fn status_is_read_in_bytes() {
-        let text = "Name:\tx\nVmHWM:\t    2048 kB\nVmRSS:\t1024 kB\n\
+        let text = "Name:\tx\nVmPeak:\t 4096 kB\nVmHWM:\t    2048 kB\nVmRSS:\t1024 kB\n\
                     voluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t7\n";
         let expected = Status {
             peak_bytes: 2048 * 1024,
             resident_bytes: 1024 * 1024,
+            virtual_peak_bytes: 4096 * 1024,
             voluntary: 5,
             involuntary: 7,
         };

@@ -316,6 +316,10 @@ fn a_good_subject_is_measured_whole(isolation: Isolation) {
             process.memory.peak_bytes >= Some(process.memory.end_bytes),
             "{process:#?}"
         );
+        assert!(
+            process.memory.virtual_peak_bytes >= process.memory.peak_bytes,
+            "{process:#?}"
+        );
     }
     assert!(
         subject
