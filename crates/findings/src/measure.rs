@@ -298,6 +298,13 @@ pub fn memory_peak(trial: &Trial, role: Role) -> Option<Bytes> {
     peaks.max().map(|bytes| Bytes(bytes as f64))
 }
 
+/// Peak virtual memory of the largest process of a role, from its start to the end of the window. Never a sum, either; older
+/// records have none.
+pub fn virtual_peak(trial: &Trial, role: Role) -> Option<Bytes> {
+    let peaks = processes(trial, role).filter_map(|p| p.memory.virtual_peak_bytes);
+    peaks.max().map(|bytes| Bytes(bytes as f64))
+}
+
 /// Time from the start of the subject's process until its ready sign.
 pub fn time_to_ready(trial: &Trial) -> Option<Time> {
     trial.ready_ns.map(|ns| Time(ns as f64))

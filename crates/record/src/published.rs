@@ -204,6 +204,8 @@ pub enum CellMetric {
     Wall,
     /// Peak resident memory of the subject's largest process.
     Memory,
+    /// Peak virtual memory of a server's largest process.
+    VirtualMemory,
     /// Bytes a second: received by the generator or the client, worked through by a program.
     Throughput,
     /// Requests that failed, over all blocks.
@@ -236,7 +238,7 @@ pub enum CellMetric {
 
 impl CellMetric {
     /// All of them.
-    pub const ALL: [CellMetric; 24] = [
+    pub const ALL: [CellMetric; 25] = [
         CellMetric::Rate,
         CellMetric::P50,
         CellMetric::P99,
@@ -247,6 +249,7 @@ impl CellMetric {
         CellMetric::Elapsed,
         CellMetric::Wall,
         CellMetric::Memory,
+        CellMetric::VirtualMemory,
         CellMetric::Throughput,
         CellMetric::Errors,
         CellMetric::InFlight,
@@ -276,6 +279,7 @@ impl CellMetric {
             CellMetric::Elapsed => "elapsed",
             CellMetric::Wall => "wall",
             CellMetric::Memory => "memory",
+            CellMetric::VirtualMemory => "virtual-memory",
             CellMetric::Throughput => "throughput",
             CellMetric::Errors => "errors",
             CellMetric::InFlight => "in-flight",
@@ -297,7 +301,7 @@ impl CellMetric {
     pub fn dimension(self) -> Dimension {
         match self {
             CellMetric::Rate => Dimension::Rate,
-            CellMetric::Memory | CellMetric::Pss => Dimension::Bytes,
+            CellMetric::Memory | CellMetric::VirtualMemory | CellMetric::Pss => Dimension::Bytes,
             CellMetric::Throughput | CellMetric::DownloadRate => Dimension::Throughput,
             CellMetric::Errors
             | CellMetric::InFlight

@@ -43,13 +43,13 @@ fn columns(lines: &'static str) -> impl Iterator<Item = Column> {
 
 /// All cells.
 pub fn csv(cells: &[CellFigures]) -> String {
+    let metrics = Metric::ALL.into_iter().filter(|of| of.is_in(cells));
     let cells = cells.iter().map(serde_json::to_value);
     let cells: Vec<Value> = cells.filter_map(Result::ok).collect();
     let is_there = |(_, path): &Column| {
         let kind = path.split('.').next().unwrap_or_default();
         cells.iter().any(|cell| cell.get(kind).is_some())
     };
-    let metrics = Metric::ALL.into_iter();
     let metrics = metrics.map(|metric| (metric.column, metric.shown.path.to_owned()));
     let metrics = metrics.filter(|(name, _)| !name.is_empty());
     let all = columns(HEAD).chain(metrics).chain(columns(TAIL));

@@ -39,6 +39,8 @@ enum MetricSource {
     Latencies(fn(&LatencyNs) -> f64),
     /// The trial of a server.
     Server(fn(&Trial) -> Option<f64>),
+    /// The same of what older runs did not record: a cell without it has no such figure, not an empty one.
+    Newer(fn(&Trial) -> Option<f64>),
     /// Any trial.
     Any(fn(&Trial) -> Option<f64>),
     /// There is one of all trials together.
@@ -253,6 +255,19 @@ impl Metric {
         }),
         ..Metric::CPU
     };
+    /// Peak virtual memory of a server's largest process, from its start to the end of the window. It is compared with nothing: how
+    /// much is reserved says little of what is used.
+    pub const VIRTUAL_MEMORY: Metric = Metric {
+        key: "virtual_peak",
+        shown: Shown::new("virtual memory", "virtual_peak_bytes", BYTES)
+            .below("peak")
+            .detail(),
+        column: "virtual_peak_bytes",
+        bench: "",
+        compared: "virtual memory",
+        source: MetricSource::Newer(|t| Some(measure::virtual_peak(t, Role::Subject)?.0)),
+        ..Metric::MEMORY
+    };
     /// How long starting took: until the ready sign, with an HTTP sign its first answer (older runs have none); for the first of the workload's
     /// requests after it; and for one after nothing had been asked for as long as the workload says.
     pub const OF_START: [Metric; 3] = [
@@ -268,7 +283,7 @@ impl Metric {
     ];
 
     /// All of them, in the order of tables and columns.
-    pub const ALL: [Metric; 16] = [
+    pub const ALL: [Metric; 17] = [
         Metric::RATE,
         Metric::MEAN,
         Metric::DEVIATION,
@@ -281,6 +296,7 @@ impl Metric {
         Metric::CPU,
         Metric::CPU_GENERATOR,
         Metric::MEMORY,
+        Metric::VIRTUAL_MEMORY,
         Metric::RECEIVED,
         Metric::OF_START[0],
         Metric::OF_START[1],
@@ -315,10 +331,15 @@ impl Metric {
                 true => by_block(case.complete(), |trial| cpu(trial.program.as_ref()?)),
                 false => metric.by_block(run, case),
             };
-            (metric.shown.path, Figure::range(values(by_block)))
+            let figure = Figure::range(values(by_block));
+            (figure.is_some() || !metric.is_newer()).then_some((metric.shown.path, figure))
         };
         let all = Metric::ALL.into_iter();
-        Measured(all.filter(|of| of.is_measured()).map(figure).collect())
+        Measured(
+            all.filter(|of| of.is_measured())
+                .filter_map(figure)
+                .collect(),
+        )
     }
 
     /// Its values in a cell, in [`Metric::unit`]; none where there is only one of all trials. The latencies of the
@@ -336,7 +357,7 @@ impl Metric {
                 let latency = &trial.load.as_ref()?.latency_ns;
                 (latency.count > 0 && latency.infinite == 0).then(|| of(latency))
             }),
-            MetricSource::Server(of) => by_block(case.measured(), of),
+            MetricSource::Server(of) | MetricSource::Newer(of) => by_block(case.measured(), of),
             MetricSource::Any(of) => by_block(case.complete(), of),
             MetricSource::All => Vec::new(),
         }
@@ -364,6 +385,17 @@ impl Metric {
     /// Whether it is how much is done a second.
     pub fn is_rate(self) -> bool {
         self.key == Metric::RATE.key
+    }
+
+    /// Whether older runs did not record it.
+    fn is_newer(self) -> bool {
+        matches!(self.source, MetricSource::Newer(_))
+    }
+
+    /// Whether a table of these cells has a column of it.
+    pub fn is_in<'a>(self, cells: impl IntoIterator<Item = &'a CellFigures>) -> bool {
+        let mut cells = cells.into_iter();
+        !self.is_newer() || cells.any(|cell| self.value(cell).is_some())
     }
 
     /// Whether a cell has it in [`Measured`].

@@ -93,8 +93,10 @@ fn request(run: &Run, workload: &str) -> String {
 fn of_cells(run: &Run, notes: &Notes, cells: &[&CellFigures]) -> Table {
     let reference = run.plan.reference.as_deref();
     let is_open = cells.iter().any(|cell| cell.open.is_some());
-    let [rate, others @ .., _, _, _] = Metric::ALL.map(|metric| metric.shown);
-    let rate = rate.below(spread_word(cells.iter().filter_map(|c| c.rate_per_s)));
+    let [rate, others @ .., _, _, _] = Metric::ALL;
+    let rate = rate
+        .shown
+        .below(spread_word(cells.iter().filter_map(|c| c.rate_per_s)));
     let mut rate_head = rate.head();
     let mut grid = Grid::new().head(column("subject", "", false), |cell| {
         notes.on(cell, ON_TITLE, name(cell))
@@ -119,9 +121,11 @@ fn of_cells(run: &Run, notes: &Notes, cells: &[&CellFigures]) -> Table {
         grid = grid.figure(head, table::ratio);
     }
     // What older runs did not record is no column of dashes.
+    let others = others.into_iter();
+    let others = others.filter(|of| of.is_in(cells.iter().copied()));
     let start = Metric::OF_START.map(|metric| metric.shown.detail());
     grid = grid
-        .shown(notes, others)
+        .shown(notes, others.map(|metric| metric.shown))
         .shown(notes, notes.present(cells, start))
         .shown(notes, [ERRORS]);
     grid = rows::more_columns(grid, cells, notes);

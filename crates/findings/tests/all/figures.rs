@@ -27,6 +27,7 @@ fn process(role: Role, cpu: u64, threads: &[u64], peak_bytes: Option<u64>) -> Pr
         threads: threads.iter().map(thread).collect(),
         memory: MemoryMarks {
             peak_bytes,
+            virtual_peak_bytes: peak_bytes.map(|bytes| bytes * 10),
             ..MemoryMarks::default()
         },
         ..ProcessRecord::default()
@@ -107,7 +108,12 @@ fn time_of_a_role_is_of_all_its_processes_and_memory_of_the_largest() {
         measure::memory_peak(&trial, Role::Subject),
         Some(Bytes(9.0))
     );
+    assert_eq!(
+        measure::virtual_peak(&trial, Role::Subject),
+        Some(Bytes(90.0))
+    );
     assert_eq!(measure::memory_peak(&trial, Role::Generator), None);
+    assert_eq!(measure::virtual_peak(&trial, Role::Generator), None);
 }
 
 #[test]

@@ -21,6 +21,7 @@ pub fn values(run: &Run, case: &Case<'_>, metric: CellMetric) -> Vec<(u32, f64)>
         CellMetric::MeanLatency if is_server => Some(Metric::MEAN),
         CellMetric::Cpu if is_server => Some(Metric::CPU),
         CellMetric::Memory if is_server => Some(Metric::MEMORY),
+        CellMetric::VirtualMemory => Some(Metric::VIRTUAL_MEMORY),
         CellMetric::First => Some(first),
         CellMetric::AfterRest => Some(after_rest),
         _ => None,

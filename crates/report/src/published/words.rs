@@ -193,6 +193,7 @@ fn metric(metric: CellMetric) -> String {
         CellMetric::Elapsed => "time",
         CellMetric::Wall => "time from start to end",
         CellMetric::Memory => "peak memory",
+        CellMetric::VirtualMemory => "peak virtual memory",
         CellMetric::InFlight => "requests in flight",
         CellMetric::Missed => "missed deadlines",
         CellMetric::Longest => "longest run",

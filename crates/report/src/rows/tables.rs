@@ -41,8 +41,9 @@ const ON_COUNTED: &[Code] = &[Code::P023, Code::P025];
 const ON_LOST: &[Code] = &[Code::P024];
 
 /// Of each role but the generator, which has none.
-const MEMORY: [Shown; 3] = [
+const MEMORY: [Shown; 4] = [
     memory("memory subject", "service.memory_peak_bytes.subject"),
+    memory("virtual subject", Metric::VIRTUAL_MEMORY.shown.path),
     memory("memory front", "service.memory_peak_bytes.front"),
     memory("memory backing", "service.memory_peak_bytes.backing"),
 ];

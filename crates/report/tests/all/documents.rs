@@ -54,6 +54,62 @@ fn what_was_asked_before_the_load_has_a_table_where_a_rest_is_asked_for() {
     insta::assert_snapshot!("rest", lines.join("\n"));
 }
 
+/// `run`, had it recorded ten times as much virtual memory as resident.
+fn with_virtual_memory(mut run: Run) -> Run {
+    let processes = run.trials.iter_mut().flat_map(|trial| &mut trial.processes);
+    for process in processes {
+        let memory = &mut process.memory;
+        memory.virtual_peak_bytes = memory.peak_bytes.map(|bytes| bytes * 10);
+    }
+    run
+}
+
+#[test]
+fn virtual_memory_is_told_of_runs_that_recorded_it_and_of_no_others() {
+    let older = rendered("resident", &fixture::full());
+    for text in [older.appendix_md, older.summary_csv, older.summary_json] {
+        assert!(
+            !text.contains("virtual memory") && !text.contains("virtual_peak"),
+            "{text}"
+        );
+    }
+    let mut run = with_virtual_memory(fixture::full());
+    run.plan.published = vec![PublishedClaim {
+        stated: Stated::Range {
+            from: Some(310.0 * 1_048_576.0),
+            to: None,
+            dimension: Dimension::Bytes,
+        },
+        original: Some(Measurand {
+            subject: "go/fasthttp".to_owned(),
+            workload: "ping".to_owned(),
+            metric: CellMetric::VirtualMemory,
+            ..Measurand::default()
+        }),
+        ..PublishedClaim::default()
+    }];
+    let seen = rendered("virtual", &run);
+    let columns = "| memory peak | virtual memory (peak) | received";
+    assert!(seen.appendix_md.contains(columns), "{}", seen.appendix_md);
+    assert!(
+        !seen.document_md.contains("virtual memory (peak)"),
+        "{}",
+        seen.document_md
+    );
+    let columns = ",memory_peak_bytes,virtual_peak_bytes,received";
+    assert!(seen.summary_csv.contains(columns), "{}", seen.summary_csv);
+    let summary: serde_json::Value = serde_json::from_str(&seen.summary_json).expect("JSON");
+    let all = summary["cells"].as_array().expect("cells");
+    let cell = all.iter().find(|cell| cell["subject"] == "go/fasthttp");
+    let figure = &cell.expect("the cell")["virtual_peak_bytes"];
+    assert_eq!(figure["median"], 310.0 * 1_048_576.0);
+    assert_eq!(summary["published"][0]["outcome"], "held");
+    let run = with_virtual_memory(fixture::services::rows(2, None, &[64]));
+    let rows = rendered("virtual-rows", &run).appendix_md;
+    let columns = "| memory subject (peak) | virtual subject (peak) |";
+    assert!(rows.contains(columns), "{rows}");
+}
+
 /// The sections of figures.
 #[test]
 fn two_rates_of_which_one_is_too_much_for_one_server() {
