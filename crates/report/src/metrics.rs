@@ -1,7 +1,7 @@
 //! The registry of metrics: what is measured of a cell, each with its name, unit, direction, source, format and marks.
 //!
 //! A metric is a constant here and a place in [`Metric::ALL`]. From there `summary.json`, `summary.csv`, the exports, the tables of
-//! servers, `compare` and the claims take it; none of them names it again. What a cell has of it, it has at the path of its column.
+//! servers and `compare` take it; none of them names it again ([`crate::published`] does). What a cell has of it, it has at the path of its column.
 //! Not for: what only one kind of work has (counts, checksums, processes), which is in that kind's `figures`.
 
 use prony_findings::{Case, Code, measure};
