@@ -368,10 +368,6 @@ pub struct PlannedWorkload {
     /// How long nothing is asked of a server before one request is, which is timed, nanoseconds; 0: not at all.
     #[serde(default, skip_serializing_if = "crate::answers::is_zero")]
     pub rest_ns: u64,
-    /// Each trial sends so many requests (of users, iterations), without a warm-up, and ends with them if its window has not;
-    /// `None`: as many as the window has room for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub requests_max: Option<u64>,
 }
 
 impl PlannedSubject {

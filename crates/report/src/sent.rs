@@ -14,22 +14,6 @@ const NAMED_MAX: usize = 8;
 /// `GET /hello`; `3 requests at random by weight (2 × GET /a, 1 × GET /b)`; `120 requests of log.txt (access-log, SHA-256
 /// 0123456789ab…), in turn`; what users do. With the body where there is one request alone and `with_body`.
 pub fn sent(workload: &PlannedWorkload, with_body: bool) -> String {
-    let what = of_source(workload, with_body);
-    let users = |source: &PlannedSource| source.scenario.is_some();
-    let unit = match workload.source.as_ref().is_some_and(users) {
-        true => "iteration",
-        false => "request",
-    };
-    match workload.requests_max {
-        None => what,
-        Some(count) => format!(
-            "{what}, {} in each trial, without a warm-up",
-            numbers::counted(count, unit)
-        ),
-    }
-}
-
-fn of_source(workload: &PlannedWorkload, with_body: bool) -> String {
     let Some(source) = &workload.source else {
         return one(&workload.request, with_body);
     };

@@ -89,33 +89,6 @@ fn trial(folder: &Path) -> Value {
 const RUN: [&str; 4] = ["run", "e.toml", "--out", "out"];
 
 #[test]
-fn a_trial_sends_as_many_requests_as_its_count() {
-    let folder = common::folder("sources-count");
-    let (url, _) = server();
-    experiment(
-        &folder,
-        &url,
-        "request = { path = \"/counted\" }\ncount = 7",
-    );
-    let mut command = common::command(&folder, &RUN);
-    command.args(["--warmup", "50ms", "--duration", "2s"]);
-    let output = command.output().expect("prony runs");
-    let said = common::text(&output.stderr);
-    let trial = trial(&folder);
-    assert_eq!(trial["outcome"]["kind"], "measured", "{said}{trial}");
-    let counts = &trial["load"]["counts"];
-    assert_eq!(
-        (&counts["sent"], &counts["completed"]),
-        (&7.into(), &7.into())
-    );
-    let window_ns = trial["load"]["window_ns"].as_u64().expect("a length");
-    assert!(window_ns < 2_000_000_000, "it ended with them: {window_ns}");
-    let document = fs::read_to_string(folder.join("out/document.md")).expect("a document");
-    let sent = "GET /counted, 7 requests in each trial, without a warm-up";
-    assert!(document.contains(sent), "{document}");
-}
-
-#[test]
 fn several_requests_with_fields_and_credentials_are_sent_checked_and_told() {
     let folder = common::folder("sources-list");
     let (url, heads) = server();

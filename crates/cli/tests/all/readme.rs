@@ -557,7 +557,7 @@ fn with_appendix(name: &str) -> String {
 /// again on an idle machine, by the command that stands in each.
 const OLDER: [(&str, &str); 1] = [(
     "docs/documents/nibiru/document.md",
-    "it has no rows in which both hosts close each connection nor one of 200 requests, and its generator slept with few",
+    "it has no rows in which both hosts close each connection, and its generator slept with few",
 )];
 /// Documents of many runs.
 const LOGS: [&str; 1] = ["docs/documents/nibiru.md"];

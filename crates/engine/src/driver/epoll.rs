@@ -535,7 +535,7 @@ impl Driver for Epoll {
     fn submit(&mut self, op: Op, token: Token, done: &mut Completions) {
         match op {
             Op::Send(socket, bytes, _) => self.send(socket, bytes, token, done),
-            Op::Receive(socket, _) => {
+            Op::Receive(socket) => {
                 self.entry(socket).receive = Some(token);
                 self.begin(socket, token, done);
             }

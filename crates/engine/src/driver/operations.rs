@@ -14,7 +14,7 @@ use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::SocketFlags;
 
 use crate::buffers::Received;
-use crate::config::{ConnectOptions, DriverKind, ListenOptions, Receive};
+use crate::config::{ConnectOptions, DriverKind, ListenOptions};
 use crate::slab::Key;
 use crate::stamps::Bracket;
 
@@ -191,8 +191,7 @@ pub(crate) enum Op {
     Connect(Socket, SocketAddr),
     /// Receive into pooled buffers, each one a completion, until the end of the
     /// stream, an error or a cancel; with the kernel's stamps where the role says so.
-    /// One-shot, a driver may end with what arrives first.
-    Receive(Socket, Receive),
+    Receive(Socket),
     /// Throw away so many following bytes; completes with the number, perhaps fewer,
     /// and zero at the end of the stream. Not while a receive is outstanding.
     Discard(Socket, u64),

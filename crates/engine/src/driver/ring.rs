@@ -9,7 +9,6 @@
 //! Not for: kernels before 6.1, which lack one or the other (epoll serves there).
 
 mod buffer_ring;
-mod receiving;
 mod send_batch;
 mod setup;
 mod stamping;
@@ -28,8 +27,7 @@ use prony_base::{Instant, Nanos, clock};
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::{Shutdown, SocketAddrAny, shutdown};
 
-use self::buffer_ring::BufferRing;
-use self::receiving::note_unbuffered;
+use self::buffer_ring::{BufferRing, GROUP};
 use self::send_batch::{PendingSend, SendBatch};
 use self::setup::{build, unavailable};
 use self::stamping::Stamping;
@@ -207,6 +205,38 @@ impl Ring {
         unsafe { self.begin(poll.multi(true).build(), WAKER, done) };
     }
 
+    fn receive(&mut self, socket: Socket, token: Token, done: &mut Completions) {
+        let fd = Fd(socket.raw());
+        // Buffers that came back meanwhile are the kernel's before it sees this.
+        self.starved &= !self.pool.has_free();
+        if !self.starved {
+            let entry = match self.receive {
+                _ if token.role == Role::ReceiveStamped && self.has_room_for_stamps() => {
+                    let stamping = self.stamping.get_or_insert_with(Stamping::new);
+                    opcode::RecvMsgMulti::new(fd, stamping.header(), GROUP).build()
+                }
+                Receive::Multishot => opcode::RecvMulti::new(fd, GROUP).build(),
+                Receive::OneShot => opcode::Recv::new(fd, ptr::null_mut(), 0)
+                    .buf_group(GROUP)
+                    .build()
+                    .flags(squeue::Flags::BUFFER_SELECT),
+            };
+            // SAFETY: the buffers are those of `buffers`, and the header is that of
+            // `stamping`: both live as long as the ring.
+            return unsafe { self.begin(entry, token, done) };
+        }
+        // The task that holds all the buffers may be waiting for these very bytes.
+        let mut own = Empty::own(&self.pool);
+        let entry = opcode::Recv::new(fd, own.as_mut_ptr(), own.capacity() as u32).build();
+        self.own.insert(token, own);
+        // SAFETY: the buffer stays in `own` until the completion.
+        unsafe { self.begin(entry, token, done) };
+    }
+
+    fn has_room_for_stamps(&self) -> bool {
+        self.pool.buffer_bytes >= stamping::BUFFER_BYTES_MIN
+    }
+
     fn send(
         &mut self,
         socket: Socket,
@@ -233,6 +263,30 @@ impl Ring {
         unsafe { self.begin(entry.flags(squeue::Flags::SKIP_SUCCESS), token, done) };
         let len = u64::from(len);
         self.batch.add(PendingSend { token, len }, sending);
+    }
+
+    /// Begins a receive, now or in its turn.
+    fn queue_receive(&mut self, socket: Socket, token: Token, done: &mut Completions) {
+        if self.unbuffered.is_empty() {
+            self.receive(socket, token, done);
+        } else {
+            self.queued_receives.push((socket, token));
+        }
+    }
+
+    /// Begins the receives that queue for buffers.
+    fn serve_queue(&mut self, done: &mut Completions) {
+        if self.unbuffered.is_empty() {
+            return;
+        }
+        let mut queued_receives = std::mem::take(&mut self.queued_receives);
+        let place =
+            |(_, token): &(Socket, Token)| *self.unbuffered.get(token).unwrap_or(&usize::MAX);
+        queued_receives.sort_by_key(place);
+        self.unbuffered.clear();
+        for (socket, token) in queued_receives {
+            self.receive(socket, token, done);
+        }
     }
 
     fn discard(&mut self, socket: Socket, count: u64, token: Token, done: &mut Completions) {
@@ -543,6 +597,16 @@ fn incomplete(code: i32, at: Bracket) -> Result<OpOutcome, Errno> {
     }
 }
 
+/// Notes a receive that found no buffer. One that has just had some waits behind those
+/// that had none.
+fn note_unbuffered(unbuffered: &mut HashMap<Token, usize>, token: Token, had_some: bool) {
+    let place = match had_some {
+        true => usize::MAX,
+        false => unbuffered.len(),
+    };
+    unbuffered.insert(token, place);
+}
+
 /// Drops last completions; connections that came too late are closed.
 fn close_accepted(done: &mut Completions) {
     for completion in done.drain(..) {
@@ -616,7 +680,7 @@ impl Driver for Ring {
         match op {
             Op::Send(socket, bytes, sending) => self.send(socket, bytes, sending, token, done),
             Op::SendFile(socket, part) => self.send_file(socket, part, token, done),
-            Op::Receive(socket, receive) => self.queue_receive(receive, socket, token, done),
+            Op::Receive(socket) => self.queue_receive(socket, token, done),
             Op::Discard(socket, count) => self.discard(socket, count, token, done),
             Op::Accept(socket) => {
                 let entry = opcode::AcceptMulti::new(Fd(socket.raw())).flags(libc::SOCK_CLOEXEC);

@@ -10,7 +10,6 @@ use rustix::io::Errno;
 
 use super::Net;
 use crate::buffers::{FileRange, Posted, Received, SendBuf};
-use crate::config::Receive;
 use crate::driver::{Closing, Completion, InFlight, Op, OpOutcome, Role, Sending, Socket, Token};
 use crate::slab::Key;
 use crate::stamps::{Arrival, Bracket};
@@ -126,8 +125,6 @@ pub(crate) enum ReceiveMode {
 pub(crate) struct ReceiveSide {
     pub queue: VecDeque<Received>,
     pub mode: ReceiveMode,
-    /// The first receive has begun.
-    has_begun: bool,
     /// The kernel was asked to stamp what arrives.
     pub is_stamped: bool,
     /// The outstanding operation was cancelled.
@@ -409,15 +406,7 @@ impl Net {
             (None, Some(role)) if mode == ReceiveMode::Discard => {
                 (Op::Discard(stream.socket, count), role)
             }
-            (None, Some(role)) => {
-                // Many connections have one message: a receive that has ended with it need not
-                // be cancelled before the close.
-                let receive = match std::mem::replace(&mut receive.has_begun, true) {
-                    false => Receive::OneShot,
-                    true => Receive::Multishot,
-                };
-                (Op::Receive(stream.socket, receive), role)
-            }
+            (None, Some(role)) => (Op::Receive(stream.socket), role),
             (None, None) => return,
         };
         if !receive.stopping {

@@ -288,7 +288,7 @@ impl Network {
                 let time = self.soon();
                 self.plan(time, Event::Syn { client: socket });
             }
-            Op::Receive(socket, _) => {
+            Op::Receive(socket) => {
                 if let Some(end) = self.ends.get_mut(&socket) {
                     end.receive = Some(token);
                 }

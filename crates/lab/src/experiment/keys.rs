@@ -103,7 +103,6 @@ pub fn workload(table: &Fields<'_>, usual_name: &str) -> Workload {
         counter: None,
         find_max: None,
         rest: None,
-        requests_max: None,
     }
 }
 

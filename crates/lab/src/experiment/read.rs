@@ -288,16 +288,11 @@ fn read_workload(table: &Fields<'_>) -> Option<Workload> {
         counter: service::read_counter(table),
         find_max: find_max::read(table),
         rest: table.get("rest"),
-        requests_max: requests_max(table),
         ..keys::workload(table, usual_name)
     };
     if workload.find_max.is_some() && !workload.require.is_empty() {
         let message = "`require` cannot go with `find_max`, whose objective is what is required";
         table.note("require", message, "");
-    }
-    if workload.find_max.is_some() && table.has("count") {
-        let message = "`count` cannot go with `find_max`, which sends for a time at each rate";
-        table.note("count", message, "");
     }
     if table.has("scenario") {
         // Its file says what is right of the answers to its steps.
@@ -318,19 +313,6 @@ fn read_workload(table: &Fields<'_>) -> Option<Workload> {
         source: sent.source,
         ..workload
     })
-}
-
-/// How many requests a trial sends.
-fn requests_max(table: &Fields<'_>) -> Option<u64> {
-    let counts: Vec<u64> = table.get("count")?;
-    match counts.as_slice() {
-        [count] => Some(*count),
-        _ => {
-            let message = "`count` of a `request` is one number: how many a trial sends";
-            table.note("count", message, "name a workload for each");
-            None
-        }
-    }
 }
 
 /// The time-out of a request; those of programs and clients may be longer.

@@ -239,8 +239,6 @@ pub struct Workload {
     pub find_max: Option<Search>,
     /// How long nothing is asked of a server before one request is, which is timed.
     pub rest: Option<Nanos>,
-    /// How many requests a trial sends at the most, from the first on.
-    pub requests_max: Option<u64>,
 }
 
 /// What a workload sends where that is not one request alone.

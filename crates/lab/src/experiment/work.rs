@@ -55,7 +55,7 @@ pub fn read_workload(table: &Fields<'_>) -> Option<Workload> {
 /// Keys of a work in a workload that is requests.
 pub fn refuse_without_work(table: &Fields<'_>) {
     let message = "`{key}` is for the `work` of a program, and this is a `request`";
-    table.refuse(&["args", "timeout_s"], message, "");
+    table.refuse(&["count", "args", "timeout_s"], message, "");
 }
 
 /// Reports keys that cannot go with this kind of subject.

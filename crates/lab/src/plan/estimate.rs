@@ -16,14 +16,13 @@ const PROGRAM: Nanos = Nanos::from_secs(1);
 const PROCESS: Nanos = Nanos::from_millis(200);
 
 /// Whether a cell is cross-checked by wrk where that is installed: cells of the reference are, if they are closed loops
-/// of one plain request to a server without services. wrk has no open loop, no search, no number of requests and no lists of them, and cannot drive programs
+/// of one plain request to a server without services. wrk has no open loop, no search and no lists of requests, and cannot drive programs
 /// or clients; and it sleeps before answers for which the generator looks, which is another rate.
 pub fn is_cross_checked(plan: &Plan, cell: &Cell) -> bool {
     let workload = plan.workload_of(cell);
     let is_server = workload.is_none_or(|w| {
         let requests = w.work() == Work::Server;
-        let is_plain = w.source.is_none() && w.find_max.is_none() && w.requests_max.is_none();
-        requests && is_plain && w.arrival == Arrival::Closed
+        requests && w.source.is_none() && w.arrival == Arrival::Closed && w.find_max.is_none()
     });
     let subject = plan.subject_of(cell);
     let is_secure =

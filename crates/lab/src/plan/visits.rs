@@ -188,7 +188,6 @@ fn why_fresh(plan: &Plan, cell: &Cell) -> Option<&'static str> {
         }
         _ if has_users => "its users would be in the middle of their steps when servers are paused",
         _ if workload.counter.is_some() => "a number that it keeps is read",
-        _ if workload.requests_max.is_some() => "it ends with the last of its requests",
         _ if workload.find_max.is_some() => "its workload looks for a highest rate, step by step",
         _ if !cell.around.is_alone() => {
             "it has services or several instances, which would wait for what is stopped"

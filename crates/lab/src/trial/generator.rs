@@ -290,13 +290,9 @@ pub fn spec(order: &TrialOrder, entry: &Place, further: &[Place]) -> Result<Load
         further: further.iter().map(target).collect(),
         threads: threads.min(order.cell.connections.max(1)),
         connections: order.cell.connections,
-        warmup_ns: match order.workload.requests_max {
-            // The first request is the first that counts.
-            Some(_) => 0,
-            None => order.warmup_ns,
-        },
+        warmup_ns: order.warmup_ns,
         duration_ns: order.duration_ns,
-        requests_max: order.workload.requests_max,
+        requests_max: None,
         timeout_ns: order.workload.timeout_ns,
         expected_status: vec![order.workload.expect_status],
         checks: Some(&order.workload.expect_checks)
