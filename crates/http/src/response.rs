@@ -21,6 +21,10 @@ use crate::server::{Output, SEND_BYTES_MAX, Wire};
 
 const TEXT: Header<'_> = Header::new("content-type", b"text/plain; charset=utf-8");
 
+/// Bytes of a body that, with its head, fit into the ten segments that TCP sends unasked
+/// (RFC 6928).
+const FIRST_WINDOW_BYTES: u64 = 8 << 10;
+
 /// The answer to one request.
 pub struct Response {
     pub(crate) output: Output,
@@ -284,6 +288,12 @@ impl Response {
     /// Whether no answer was given on the connection so far.
     pub(crate) fn is_first(&self) -> bool {
         self.status == 0
+    }
+
+    /// Whether the kernel has sent the answer on once it has taken it: it is no more than a new
+    /// connection's first window.
+    pub(crate) fn is_small(&self) -> bool {
+        self.body_bytes <= FIRST_WINDOW_BYTES
     }
 
     /// Of HTTP/2: gives the rest of an answer whose handler has returned to its stream, and waits until that has sent

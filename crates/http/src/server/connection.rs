@@ -168,8 +168,9 @@ impl Connection {
                 let is_last = !whole.head.keep_alive && whole.body.is_empty() && rest.is_empty();
                 let answered = answer(handler, &request, &mut self.response).await;
                 answered.map_err(|ending| match ending {
-                    // The client has said that it sends nothing after this, and has not.
-                    Ending::Linger if is_last => Ending::Orderly,
+                    // The client has said that it sends nothing after this, and has not. Should it
+                    // still do so, what is not on its way yet would be dropped with the close.
+                    Ending::Linger if is_last && self.response.is_small() => Ending::Orderly,
                     ending => ending,
                 })?;
                 if rest.is_empty() {

@@ -38,6 +38,7 @@ impl Handler for App {
     async fn handle(&self, request: &Request<'_>, response: &mut Response) {
         match request.path() {
             "/hello" => response.text(200, "hello"),
+            "/large" => response.send(200, [], &[b'x'; 20_000]),
             "/echo" => response.send(200, [], request.body()),
             "/stuck" => self.handle.sleep(Nanos::from_secs(1_000_000)).await,
             "/silent" => {}
@@ -598,6 +599,32 @@ fn a_client_that_never_closes_is_lingered_for_only_so_long() {
     assert_eq!(status_of(&answer), "400");
     // Closed after 2 s: the post at 3 s finds nobody there, that at 4 s is told.
     assert_eq!(seconds, 4);
+}
+
+#[test]
+fn a_large_last_answer_was_dropped_by_a_close_over_what_the_client_still_sent() {
+    // Posts, one a second, until the client is told that nobody reads them any more.
+    for (path, posts) in [("/large", 4), ("/hello", 2)] {
+        let request = get(path).replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
+        let told = tell(
+            ServerOptions::default(),
+            async move |handle: Handle, stop_sender: StopSender| {
+                let stream = connect(&handle).await;
+                stream.post(request.into_bytes()).expect("room");
+                let (answer, _) = read_all(&handle, &stream).await;
+                let mut posts = 0;
+                while stream.post("\r\n").is_ok() {
+                    posts += 1;
+                    handle.sleep(Nanos::from_secs(1)).await;
+                }
+                drop(stop_sender);
+                (answer, posts)
+            },
+        );
+        let (answer, told_after) = told.client;
+        assert_eq!(status_of(&answer), "200");
+        assert_eq!(told_after, posts, "{path}");
+    }
 }
 
 #[test]
