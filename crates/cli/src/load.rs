@@ -311,7 +311,7 @@ fn resolve(words: &LoadWords) -> anyhow::Result<(LoadSpec, Vec<String>)> {
         // By the words of the command line, only one of the two is given.
         requests_per_connection: (words.way.requests_per_connection)
             .or(words.way.no_keepalive.then_some(1)),
-        http2: words.way.http2,
+        protocol: words.way.http2.into(),
         depth: words.way.pipeline.or(words.way.streams).unwrap_or(1),
         sources: words.way.source.iter().map(ToString::to_string).collect(),
         ..LoadSpec::default()

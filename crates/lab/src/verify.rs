@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use prony_base::{Nanos, Random, counted};
 use prony_load::{Checks, LaneCookies, LedRequest, decoded};
-use prony_record::{CheckLevel, CheckResult, PlannedWorkload, PreparedRequest};
+use prony_record::{CheckLevel, CheckResult, HttpProtocol, PlannedWorkload, PreparedRequest};
 use prony_wire::Method;
 
 use crate::exchange::{self, Answer, BlockingConnection, Destination, KeptBody, shown};
@@ -38,8 +38,8 @@ pub struct Subject<'a> {
     pub sent: &'a SentSource,
     /// The server that is asked.
     pub to: Destination<'a>,
-    /// Whether it is to speak HTTP/2, beside HTTP/1.1, by which all else is checked.
-    pub is_http2: bool,
+    /// What it is to speak beside HTTP/1.1, by which all else is checked.
+    pub protocol: HttpProtocol,
 }
 
 /// What checking a subject showed.
@@ -107,7 +107,7 @@ fn verify_connections(
     requests: Vec<VerifyRequest>,
     checks: &mut Vec<CheckResult>,
 ) {
-    if subject.is_http2 {
+    if subject.protocol == HttpProtocol::Http2 {
         let timeout = must_timeout(subject.workload);
         let spoken = check("http/2", exchange::speaks_http2(&subject.to, timeout));
         let stop = !spoken.passed;
@@ -619,7 +619,7 @@ mod tests {
                 authority: &authority,
                 trust: None,
             },
-            is_http2: false,
+            protocol: HttpProtocol::Http1,
         };
         let verified = verify(&subject, 1);
         assert_eq!(failed_must(&verified.checks), None);

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use prony_base::Nanos;
 use prony_engine::{Handle, Stream, Task};
+use prony_record::HttpProtocol;
 use prony_wire::{LastHead, Limits};
 
 use crate::answer_fields::{AllFields, NoFields};
@@ -31,7 +32,7 @@ const PAUSE_MAX: Nanos = Nanos::from_millis(100);
 
 /// A connection that is open, and what is spoken on it.
 pub struct OpenConnection {
-    pub stream: Stream,
+    pub stream: Rc<Stream>,
     pub protocol: Box<dyn Protocol>,
 }
 
@@ -96,25 +97,28 @@ async fn open_in_time(
         let http = Http2Client::new(thread_spec.depth, is_secure, fields);
         http.followed(follower)
     };
-    let mut protocol: Box<dyn Protocol> = match (session, thread_spec.is_http2) {
-        (None, false) if thread_spec.expects_continue => {
+    let mut protocol: Box<dyn Protocol> = match (session, thread_spec.protocol) {
+        (None, HttpProtocol::Http1) if thread_spec.expects_continue => {
             Box::new(ExpectContinue::new(http1(), recorder.borrow().continued()))
         }
-        (Some(session), false) if thread_spec.expects_continue => {
+        (Some(session), HttpProtocol::Http1) if thread_spec.expects_continue => {
             let http = ExpectContinue::new(http1(), recorder.borrow().continued());
             Box::new(Secure::new(session, http))
         }
-        (None, false) => Box::new(http1()),
-        (None, true) if needs_fields => Box::new(with_fields()),
-        (Some(session), true) if needs_fields => Box::new(Secure::new(session, with_fields())),
-        (None, true) => Box::new(http2()),
-        (Some(session), false) => Box::new(Secure::new(session, http1())),
-        (Some(session), true) => Box::new(Secure::new(session, http2())),
+        (None, HttpProtocol::Http1) => Box::new(http1()),
+        (None, HttpProtocol::Http2) if needs_fields => Box::new(with_fields()),
+        (Some(session), HttpProtocol::Http2) if needs_fields => {
+            Box::new(Secure::new(session, with_fields()))
+        }
+        (None, HttpProtocol::Http2) => Box::new(http2()),
+        (Some(session), HttpProtocol::Http1) => Box::new(Secure::new(session, http1())),
+        (Some(session), HttpProtocol::Http2) => Box::new(Secure::new(session, http2())),
     };
     begin(handle, &stream, &mut *protocol).await?;
     let mut recorder = recorder.borrow_mut();
     recorder.connected(connected.since(began));
     recorder.places(protocol.places());
+    let stream = Rc::new(stream);
     Ok(OpenConnection { stream, protocol })
 }
 
@@ -220,9 +224,9 @@ pub async fn drive(worker: Rc<Worker>, index: usize, mut opened: Option<OpenConn
     let mut pause = PAUSE_MIN;
     let handle = worker.handle.clone();
     loop {
-        if let Some(OpenConnection { stream, protocol }) = opened.take() {
-            let stream = Rc::new(stream);
-            worker.connected(index, &stream, protocol);
+        if let Some(connection) = opened.take() {
+            let stream = Rc::clone(&connection.stream);
+            worker.connected(index, connection);
             while worker.received(index, stream.recv().await) {}
             worker.disconnected(index);
             continue;

@@ -423,10 +423,10 @@ impl Worker {
         self.handle.yield_now().await;
         for (index, lane) in self.lanes.borrow_mut().iter_mut().enumerate() {
             if has_overdue(index, lane)
-                && let Some(stream) = &lane.stream
+                && let Some(open) = &lane.open
             {
+                open.stream.reset();
                 lane.expired = true;
-                stream.reset();
             }
         }
     }
@@ -437,7 +437,9 @@ mod tests {
     use std::net::SocketAddr;
 
     use prony_engine::Config;
-    use prony_record::{LatencyOrigin, LoadSpec, LoadTarget, PreparedRequest, Timestamps};
+    use prony_record::{
+        HttpProtocol, LatencyOrigin, LoadSpec, LoadTarget, PreparedRequest, Timestamps,
+    };
 
     use super::*;
     use crate::expected::ExpectedStatus;
@@ -482,7 +484,7 @@ mod tests {
             cookies: false,
             checks: None,
             followers: None,
-            is_http2: false,
+            protocol: HttpProtocol::Http1,
             unix: None,
             tunnel: None,
             expects_continue: false,

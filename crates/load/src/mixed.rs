@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use prony_base::{Random, clock};
-use prony_record::{LoadSpec, Pace, PreparedRequest, RequestOrder};
+use prony_record::{HttpProtocol, LoadSpec, Pace, PreparedRequest, RequestOrder};
 
 use crate::fields::{Field, has_fields};
 use crate::filled::{FilledRequest, decimal, uuid};
@@ -70,7 +70,7 @@ impl<'a> Mixed<'a> {
             if spec.has_fields && has_fields(&prepared.bytes, &self.columns) {
                 let compiled = FilledRequest::compile(&prepared.bytes, &self.columns);
                 request.filled = compiled.ok().map(Box::new);
-            } else if !spec.http2 {
+            } else if spec.protocol == HttpProtocol::Http1 {
                 // Thousands of requests are kept: no more of them than is sent.
                 request.http2 = None;
             }

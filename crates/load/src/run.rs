@@ -13,8 +13,8 @@ use std::time::Duration;
 use prony_base::{Instant, Nanos, PerSecond, clock};
 use prony_engine::{Config, DriverKind, Handle, Receiver, Sender, mailbox};
 use prony_record::{
-    Arrivals, Counts, Histogram, Http2Report, LatencyNs, LoadReport, LoadSpec, Pace, QUEUE_MAX,
-    SCHEMA, ScenarioReport, ThreadCpu, Timestamps, Turn, Turned,
+    Arrivals, Counts, Histogram, Http2Report, HttpProtocol, LatencyNs, LoadReport, LoadSpec, Pace,
+    QUEUE_MAX, SCHEMA, ScenarioReport, ThreadCpu, Timestamps, Turn, Turned,
 };
 
 use crate::checks::{FailedAnswer, ObservedAnswer};
@@ -671,7 +671,7 @@ fn longest_coalescing(counted: &[Counted]) -> Nanos {
 /// What HTTP/2 agreed on all connections.
 fn http2_of(spec: &LoadSpec, all: &Recorder) -> Option<Http2Report> {
     let streams_max = all.places_min();
-    spec.http2.then_some(Http2Report { streams_max })
+    (spec.protocol == HttpProtocol::Http2).then_some(Http2Report { streams_max })
 }
 
 /// Failures of the window by kind, only those that happened.

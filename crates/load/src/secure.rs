@@ -2,7 +2,7 @@
 //! Not for: the records themselves (`prony_tls`), or opening the connection (`connection`).
 
 use prony_engine::{Handle, SendBuf, Stream};
-use prony_record::{LoadTls, SpokenTls};
+use prony_record::{HttpProtocol, LoadTls, SpokenTls};
 use prony_tls::{
     Advanced, HandshakeFacts, Handshaking, Offer, PlainData, TlsConfig, TlsError, TlsSession,
     TlsSettings, TlsVersion, TlsVersions,
@@ -29,7 +29,7 @@ impl SecureTarget {
     ///
     /// # Errors
     /// [`TlsError::BadSetting`] and [`TlsError::NoRoots`].
-    pub fn new(tls: &LoadTls, is_http2: bool) -> Result<SecureTarget, TlsError> {
+    pub fn new(tls: &LoadTls, protocol: HttpProtocol) -> Result<SecureTarget, TlsError> {
         let mut settings = match tls.authorities.is_empty() {
             true => TlsSettings::default(),
             false => TlsSettings::trusting_nobody(),
@@ -61,9 +61,9 @@ impl SecureTarget {
             config,
             host: tls.host.clone(),
             keeps_sessions: !tls.no_resumption,
-            offer: match is_http2 {
-                true => Offer::Http2,
-                false => Offer::Http1,
+            offer: match protocol {
+                HttpProtocol::Http2 => Offer::Http2,
+                HttpProtocol::Http1 => Offer::Http1,
             },
         })
     }

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use prony_base::{Instant, Nanos, Random};
 use prony_engine::sim::{SimOptions, World};
 use prony_engine::{Config, Handle, ListenOptions, Stream};
-use prony_record::{Counts, LatencyOrigin, LoadSpec, LoadTarget, PreparedRequest, Timestamps};
+use prony_record::{
+    Counts, HttpProtocol, LatencyOrigin, LoadSpec, LoadTarget, PreparedRequest, Timestamps,
+};
 use prony_wire::http2::{FRAME_HEAD_BYTES, FrameHead, PREFACE, flag, kind, put_frame_head};
 
 use crate::connection::connect_all;
@@ -153,7 +155,7 @@ fn spec() -> LoadSpec {
             ..PreparedRequest::default()
         }],
         driver: "sim".to_owned(),
-        http2: true,
+        protocol: HttpProtocol::Http2,
         depth: 5,
         ..LoadSpec::default()
     }
@@ -165,7 +167,7 @@ fn thread_spec() -> ThreadSpec {
         threads: 1,
         connections: 3,
         depth: 5,
-        is_http2: true,
+        protocol: HttpProtocol::Http2,
         cookies: false,
         checks: None,
         followers: None,

@@ -11,9 +11,9 @@ use prony_base::{Instant, Nanos, Random};
 use prony_engine::sim::{SimOptions, World};
 use prony_engine::{Config, Handle, ListenOptions, Stream};
 use prony_record::{
-    AnswerChecks, LatencyOrigin, LoadData, LoadSpec, Pace, PreparedRequest, RowOrder, ScenarioFlow,
-    ScenarioReport, ScenarioSpec, ScenarioStep, StepReport, StepTake, TakeFrom, ThinkTime,
-    Timestamps,
+    AnswerChecks, HttpProtocol, LatencyOrigin, LoadData, LoadSpec, Pace, PreparedRequest, RowOrder,
+    ScenarioFlow, ScenarioReport, ScenarioSpec, ScenarioStep, StepReport, StepTake, TakeFrom,
+    ThinkTime, Timestamps,
 };
 
 use crate::arrivals::ArrivalCounts;
@@ -246,7 +246,7 @@ impl Users {
             cookies: false,
             checks: Some(Arc::clone(&scenario.checks)),
             followers: None,
-            is_http2: false,
+            protocol: HttpProtocol::Http1,
             unix: None,
             tunnel: None,
             expects_continue: false,

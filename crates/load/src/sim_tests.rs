@@ -11,8 +11,8 @@ use prony_base::{Instant, Nanos};
 use prony_engine::sim::{SimOptions, World};
 use prony_engine::{Config, Handle, ListenOptions, Stream};
 use prony_record::{
-    Counts, ExpectedAnswer, LatencyOrigin, LoadSpec, LoadTarget, Pace, PreparedRequest, Timestamps,
-    Turn, Turned,
+    Counts, ExpectedAnswer, HttpProtocol, LatencyOrigin, LoadSpec, LoadTarget, Pace,
+    PreparedRequest, Timestamps, Turn, Turned,
 };
 
 use crate::arrivals::ArrivalCounts;
@@ -186,7 +186,7 @@ impl Setting {
             cookies: false,
             checks: None,
             followers: None,
-            is_http2: false,
+            protocol: HttpProtocol::Http1,
             unix: None,
             tunnel: None,
             expects_continue: false,

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 
 use prony_base::Nanos;
 use prony_engine::{ConnectOptions, DriverKind};
-use prony_record::{LoadSpec, LoadTarget, Pace, QUEUE_MAX, Timestamps};
+use prony_record::{HttpProtocol, LoadSpec, LoadTarget, Pace, QUEUE_MAX, Timestamps};
 
 use crate::checks::{AnswerFaults, Checks};
 use crate::coded::CodedCounts;
@@ -50,8 +50,8 @@ pub struct ThreadSpec {
     pub connections: usize,
     /// Slots of each connection: requests that may be outstanding on it at the same time.
     pub depth: usize,
-    /// Its connections speak HTTP/2.
-    pub is_http2: bool,
+    /// What its connections speak.
+    pub protocol: HttpProtocol,
     /// Its connections keep cookies.
     pub cookies: bool,
     /// What answers are checked by; `None`: nothing.
@@ -170,7 +170,7 @@ pub fn thread_specs(
     let secure = spec
         .tls
         .as_ref()
-        .map(|tls| SecureTarget::new(tls, spec.http2));
+        .map(|tls| SecureTarget::new(tls, spec.protocol));
     let secure = secure.transpose();
     let secure = secure.map_err(|error| error.to_string())?;
     let (followers, followed) = from.followers().unzip();
@@ -187,7 +187,7 @@ pub fn thread_specs(
         threads: spec.threads,
         connections: connections(thread),
         depth: spec.depth.max(1) as usize,
-        is_http2: spec.http2,
+        protocol: spec.protocol,
         cookies: spec.cookies,
         checks: checks.clone(),
         followers: followers.clone(),
@@ -234,7 +234,7 @@ fn check(spec: &LoadSpec) -> Result<(), String> {
     if spec.requests.is_empty() {
         return wrong("there is no request to send");
     }
-    if spec.follow_max.is_some() && spec.depth > 1 && !spec.http2 {
+    if spec.follow_max.is_some() && spec.depth > 1 && spec.protocol == HttpProtocol::Http1 {
         return wrong(
             "redirects are not followed in a pipeline: its next request is on its way before they come",
         );
@@ -242,7 +242,7 @@ fn check(spec: &LoadSpec) -> Result<(), String> {
     if spec.follow_max.is_some() && matches!(spec.pace, Pace::Closed { think_ns: 1.. }) {
         return wrong("redirects are not followed with a think time: do that in a scenario");
     }
-    if spec.decodes && spec.depth > 1 && !spec.http2 {
+    if spec.decodes && spec.depth > 1 && spec.protocol == HttpProtocol::Http1 {
         return wrong("bodies are not decoded in a pipeline");
     }
     match spec.requests_per_connection {

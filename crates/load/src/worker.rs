@@ -7,23 +7,21 @@
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::iter::repeat_with;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
 
 use prony_base::{Instant, Nanos};
 use prony_engine::{Arrival, Bracket, Handle, Received, SendBuf, Stream};
-use prony_record::{LoadSpec, Pace};
+use prony_record::{HttpProtocol, LoadSpec, Pace};
 use prony_wire::LastHead;
 
 use crate::arrivals::Open;
-use crate::connection::last_head;
+use crate::connection::{OpenConnection, last_head};
 use crate::failure::Failure;
-use crate::http1::Http1;
 use crate::origin::{Times, arrived};
 use crate::outstanding::{Outstanding, SlotState};
 use crate::pace::Schedule;
-use crate::protocol::{Answered, Progress, Protocol, Reuse};
+use crate::protocol::{Answered, Progress, Reuse};
 use crate::recorder::{Answer, Phases, Recorder};
 use crate::slots::{Due, Slots};
 use crate::source::{EndedRequest, Next, RequestSource};
@@ -37,8 +35,7 @@ const STAMP_SHARED_BY: u32 = 4;
 /// A connection, and what of it changes while it is open.
 pub struct Lane {
     /// None while there is no connection.
-    pub stream: Option<Rc<Stream>>,
-    protocol: Box<dyn Protocol>,
+    pub open: Option<OpenConnection>,
     /// A request has timed out; the failure that follows counts as that.
     pub(crate) expired: bool,
     /// The server takes no further request on it.
@@ -130,10 +127,8 @@ impl Worker {
         window: Arc<Window>,
         recorder: Recorder,
     ) -> Worker {
-        let last = last_head();
         let lane = || Lane {
-            stream: None,
-            protocol: Box::new(Http1::new(false, None, &last)),
+            open: None,
             expired: false,
             is_leaving: false,
             places: thread_spec.depth,
@@ -161,7 +156,7 @@ impl Worker {
         };
         Worker {
             stamp_shared_by: stamp_shared_by(&thread_spec, source.has_users()),
-            last_head: last,
+            last_head: last_head(),
             when_ready,
             connected_last: Cell::new(handle.now()),
             handle,
@@ -271,7 +266,7 @@ impl Worker {
             return source.users() < all && self.connections_open.get() > source.users();
         }
         let lanes = self.lanes.borrow();
-        let mut open = lanes.iter().filter(|lane| lane.stream.is_some());
+        let mut open = lanes.iter().filter(|lane| lane.open.is_some());
         open.any(|lane| lane.outstanding < lane.places)
     }
 
@@ -280,21 +275,21 @@ impl Worker {
         let lane = &self.lanes.borrow()[slot / self.depth];
         let is_free = self.states.borrow()[slot].outstanding.is_none();
         let is_allowed = slot % self.depth < lane.places;
-        lane.stream.is_some() && !lane.is_leaving && is_allowed && is_free
+        lane.open.is_some() && !lane.is_leaving && is_allowed && is_free
     }
 
-    /// Makes `stream` connection `index`.
-    pub(crate) fn connected(&self, index: usize, stream: &Rc<Stream>, protocol: Box<dyn Protocol>) {
+    /// Makes `connection` number `index`.
+    pub(crate) fn connected(&self, index: usize, connection: OpenConnection) {
         let now = self.handle.now();
         {
             let lane = &mut self.lanes.borrow_mut()[index];
-            lane.stream = Some(Rc::clone(stream));
-            lane.places = protocol.places().min(self.depth);
-            lane.protocol = protocol;
+            lane.places = connection.protocol.places().min(self.depth);
             (lane.expired, lane.is_leaving, lane.served) = (false, false, 0);
             if self.thread_spec.trace_max > 0 {
-                lane.local_port = stream.local_addr().map_or(0, |address| address.port());
+                let address = connection.stream.local_addr();
+                lane.local_port = address.map_or(0, |address| address.port());
             }
+            lane.open = Some(connection);
         }
         self.connections_open.set(self.connections_open.get() + 1);
         let places = self.lanes.borrow()[index].places;
@@ -394,16 +389,16 @@ impl Worker {
         }
         let mut lanes = self.lanes.borrow_mut();
         let lane = &mut lanes[slot / self.depth];
+        let Some(OpenConnection { stream, protocol }) = &mut lane.open else {
+            return;
+        };
         lane.outstanding += 1;
         self.outstanding.set(self.outstanding.get() + 1);
         let phase = self.phase(now);
         let place = slot % self.depth;
-        let encoded = lane
-            .protocol
-            .send(place, request, &mut || self.handle.take_buffer());
+        let encoded = protocol.send(place, request, &mut || self.handle.take_buffer());
         let bytes = encoded.as_ref().map_or(0, |bytes| bytes.as_slice().len());
         self.recorder.borrow_mut().sent(phase, bytes);
-        let Some(stream) = &lane.stream else { return };
         // A failure here is also received on this connection, and counted there.
         match encoded {
             Ok(bytes) => post(stream, bytes),
@@ -473,7 +468,10 @@ impl Worker {
         let mut rest = &bytes[..];
         let (mut answers, mut processed) = (0_u32, Instant::ZERO);
         loop {
-            let progress = self.lanes.borrow_mut()[index].protocol.received(&mut rest);
+            let progress = match &mut self.lanes.borrow_mut()[index].open {
+                Some(open) => open.protocol.received(&mut rest),
+                None => return false,
+            };
             let is_of_use = match progress {
                 Ok(Progress::Pending) => {
                     self.note_begun(index, arrived(&arrival));
@@ -486,7 +484,8 @@ impl Worker {
                     answers += 1;
                     let is_of_use = self.answered(index, answered, arrival, processed);
                     // With one request outstanding nothing can follow.
-                    let is_one = self.depth == 1 && !self.thread_spec.is_http2;
+                    let is_one =
+                        self.depth == 1 && self.thread_spec.protocol == HttpProtocol::Http1;
                     if is_of_use && is_one && rest.is_empty() {
                         return true;
                     }
@@ -521,16 +520,17 @@ impl Worker {
     /// Notes the answers that have begun, and sends what the protocol has to send.
     fn note_begun(&self, index: usize, at: Instant) {
         let phase = self.phase(at);
-        let lane = &mut self.lanes.borrow_mut()[index];
+        let mut lanes = self.lanes.borrow_mut();
+        let Some(OpenConnection { stream, protocol }) = &mut lanes[index].open else {
+            return;
+        };
         let first = index * self.depth;
-        lane.protocol.begun(&mut |place| {
+        protocol.begun(&mut |place| {
             if let Some(outstanding) = &mut self.states.borrow_mut()[first + place].outstanding {
                 outstanding.first_byte.get_or_insert(at);
             }
         });
-        if let Some(bytes) = lane.protocol.output(&mut || self.handle.take_buffer())
-            && let Some(stream) = &lane.stream
-        {
+        if let Some(bytes) = protocol.output(&mut || self.handle.take_buffer()) {
             self.recorder
                 .borrow_mut()
                 .sent_more(phase, bytes.as_slice().len());
@@ -540,7 +540,10 @@ impl Worker {
 
     /// The server has ended its side of connection `index`.
     fn ended(&self, index: usize, arrival: Arrival) -> bool {
-        let ended = self.lanes.borrow_mut()[index].protocol.ended();
+        let ended = match &mut self.lanes.borrow_mut()[index].open {
+            Some(open) => open.protocol.ended(),
+            None => return false,
+        };
         match ended {
             Ok(answered) => {
                 self.answered(index, answered, arrival, self.handle.now());
@@ -568,8 +571,8 @@ impl Worker {
     /// When a request of connection `index` was handed to the kernel, where that is known: of several, only of the last.
     pub(crate) fn submitted(&self, index: usize) -> Option<Bracket> {
         let lanes = self.lanes.borrow();
-        let stream = lanes[index].stream.as_ref().filter(|_| self.depth == 1);
-        stream.and_then(|stream| stream.submitted())
+        let open = lanes[index].open.as_ref().filter(|_| self.depth == 1);
+        open.and_then(|open| open.stream.submitted())
     }
 
     /// Counts a request of connection `index` that is `processed` now. True when the connection can carry another.
@@ -756,13 +759,17 @@ impl Worker {
     /// Notes that connection `index` is gone.
     pub(crate) fn disconnected(&self, index: usize) {
         self.connections_open.set(self.connections_open.get() - 1);
-        let lane = &mut self.lanes.borrow_mut()[index];
-        if let Some(fault) = lane.protocol.fault() {
+        let Some(open) = self.lanes.borrow_mut()[index].open.take() else {
+            return;
+        };
+        let OpenConnection {
+            stream,
+            mut protocol,
+        } = open;
+        if let Some(fault) = protocol.fault() {
             self.recorder.borrow_mut().tls_failed(fault);
         }
-        if let Some(stream) = lane.stream.take()
-            && let Some(bytes) = lane.protocol.close(&mut || self.handle.take_buffer())
-        {
+        if let Some(bytes) = protocol.close(&mut || self.handle.take_buffer()) {
             // Where the connection is broken there is no one left to tell.
             let _ = stream.post(bytes);
         }

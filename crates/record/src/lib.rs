@@ -54,7 +54,7 @@ pub use environment::{CodeState, Environment, Fact, Software};
 pub use histogram::Histogram;
 pub use load::{
     Arrivals, CodedReport, Counts, ExpectedAnswer, GeneratorDelay, GeneratorEvent, Http2Report,
-    LoadData, LoadReport, LoadSpec, LoadTarget, LoadTls, PreparedRequest, QUEUE_MAX,
+    HttpProtocol, LoadData, LoadReport, LoadSpec, LoadTarget, LoadTls, PreparedRequest, QUEUE_MAX,
     RedirectReport, RequestOrder, RowOrder, Slices, SpokenTls, ThreadCpu, TlsReport, Turn, Turned,
 };
 pub use machine::{MachineCheck, MachineState};

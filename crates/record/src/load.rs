@@ -12,6 +12,39 @@ use crate::pace::{LatencyOrigin, Pace, Timestamps};
 use crate::scenario::{ScenarioReport, ScenarioSpec};
 use crate::search::{FindMax, RateSearch};
 
+/// What is spoken on a connection.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(from = "bool", into = "bool")]
+pub enum HttpProtocol {
+    /// HTTP/1.1.
+    #[default]
+    Http1,
+    /// HTTP/2: by ALPN over TLS, by prior knowledge without.
+    Http2,
+}
+
+impl HttpProtocol {
+    fn is_http1(&self) -> bool {
+        *self == HttpProtocol::Http1
+    }
+}
+
+/// From the key `http2`.
+impl From<bool> for HttpProtocol {
+    fn from(is_http2: bool) -> HttpProtocol {
+        match is_http2 {
+            true => HttpProtocol::Http2,
+            false => HttpProtocol::Http1,
+        }
+    }
+}
+
+impl From<HttpProtocol> for bool {
+    fn from(protocol: HttpProtocol) -> bool {
+        !protocol.is_http1()
+    }
+}
+
 /// One run of the load generator, resolved: nothing is left to default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadSpec {
@@ -84,9 +117,13 @@ pub struct LoadSpec {
     /// Requests that a connection carries before the client closes it and opens another; `None`: any number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_per_connection: Option<u64>,
-    /// HTTP/2: by ALPN over TLS, by prior knowledge without.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub http2: bool,
+    /// What its connections speak. In JSON it is `"http2": true`, or absent.
+    #[serde(
+        default,
+        rename = "http2",
+        skip_serializing_if = "HttpProtocol::is_http1"
+    )]
+    pub protocol: HttpProtocol,
     /// Requests that may be outstanding on a connection at the same time: streams of HTTP/2, or HTTP/1.1's pipeline. 0
     /// and 1: one.
     #[serde(default, skip_serializing_if = "is_none_or_one")]

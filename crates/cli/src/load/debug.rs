@@ -10,7 +10,7 @@ use prony_load::form::head_and_body;
 use prony_load::{
     LaneCookies, LoadResult, LoadSpec, ObservedAnswer, first_requests, request_fields,
 };
-use prony_record::{AnswerChecks, Pace, PreparedRequest};
+use prony_record::{AnswerChecks, HttpProtocol, Pace, PreparedRequest};
 
 use super::{ending, tls};
 use crate::signals::interruption;
@@ -23,9 +23,9 @@ const SHOWN_MAX: usize = 1_024;
 pub fn print_request(spec: &LoadSpec, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
     let requests = first_requests(spec, 1).map_err(anyhow::Error::msg)?;
     let request = requests.first().context("there is no request")?;
-    match spec.http2 {
-        true => write!(streams.out, "{}", fields(request, spec, ""))?,
-        false => streams.out.write_all(&request.bytes)?,
+    match spec.protocol {
+        HttpProtocol::Http2 => write!(streams.out, "{}", fields(request, spec, ""))?,
+        HttpProtocol::Http1 => streams.out.write_all(&request.bytes)?,
     }
     Ok(Ending::Done)
 }
@@ -120,7 +120,7 @@ fn exchange(
     answer: &ObservedAnswer,
 ) -> String {
     let mut text = format!("== request {}\n", number + 1);
-    if spec.http2 {
+    if spec.protocol == HttpProtocol::Http2 {
         text.push_str(&fields(request, spec, "> "));
     } else {
         let (head, body) = head_and_body(&request.bytes);

@@ -9,7 +9,7 @@ use prony_load::LoadSpec;
 use prony_load::form::{RequestForm, head_and_body};
 use prony_load::prepare::LoadUrl;
 use prony_load::target::{OWNERSHIP_FLAG, check};
-use prony_record::{PreparedRequest, Timestamps};
+use prony_record::{HttpProtocol, PreparedRequest, Timestamps};
 
 use prony_base::typed::size;
 
@@ -75,7 +75,7 @@ pub fn address(
 /// Gives requests their form, and connections their way.
 pub fn apply(form: &FormWords, url: &LoadUrl, spec: &mut LoadSpec) -> anyhow::Result<()> {
     let is_proxied = form.proxy.is_some();
-    if is_proxied && spec.http2 && !url.is_secure {
+    if is_proxied && spec.protocol == HttpProtocol::Http2 && !url.is_secure {
         bail!(
             "--proxy takes requests of HTTP/1.1: leave --http2 out, or give an https:// URL, which goes through a tunnel"
         );

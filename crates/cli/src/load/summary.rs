@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use prony_base::{Nanos, PerSecond, counted};
 use prony_load::{LoadReport, LoadResult, LoadSpec, pace};
-use prony_record::{LatencyNs, LatencyOrigin, NEVER, RequestOrder};
+use prony_record::{HttpProtocol, LatencyNs, LatencyOrigin, NEVER, RequestOrder};
 
 /// The two lines before a run.
 pub fn heading(spec: &LoadSpec) -> String {
@@ -27,10 +27,14 @@ pub fn heading(spec: &LoadSpec) -> String {
     };
     let pace_text = pace::described(&spec.pace);
     let pace_text = pace_text.map_or_else(String::new, |pace_text| format!(", {pace_text}{users}"));
-    let depth = match (spec.http2, spec.depth) {
-        (true, depth) => format!(" of HTTP/2, {} each", counted(depth.max(1), "stream")),
-        (false, 0..=1) => String::new(),
-        (false, depth) => format!(", {} outstanding on each", counted(depth, "request")),
+    let depth = match (spec.protocol, spec.depth) {
+        (HttpProtocol::Http2, depth) => {
+            format!(" of HTTP/2, {} each", counted(depth.max(1), "stream"))
+        }
+        (HttpProtocol::Http1, 0..=1) => String::new(),
+        (HttpProtocol::Http1, depth) => {
+            format!(", {} outstanding on each", counted(depth, "request"))
+        }
     };
     format!(
         "Running {what} @ {}{}\n  {threads} and {connections}{depth}{pace_text}\n",

@@ -218,8 +218,15 @@ impl StreamSlot {
     pub fn new(socket: Socket) -> StreamSlot {
         StreamSlot {
             socket,
-            receive: ReceiveSide::default(),
-            send: SendSide::default(),
+            // Most never hold more than one, and an empty queue would grow to four at once.
+            receive: ReceiveSide {
+                queue: VecDeque::with_capacity(1),
+                ..ReceiveSide::default()
+            },
+            send: SendSide {
+                queue: VecDeque::with_capacity(1),
+                ..SendSide::default()
+            },
             is_client: false,
             connecting: false,
             connected: None,

@@ -3,15 +3,15 @@
 //!
 //! ```
 //! use prony_lab::experiment::Spoken;
-//! use prony_record::Cell;
+//! use prony_record::{Cell, HttpProtocol};
 //! let settings = [("protocol", "h2"), ("streams", "10")].map(|(name, value)| (name.into(), value.into()));
 //! let spoken = Spoken::from_cell(&Cell { settings: settings.into(), ..Cell::default() });
-//! assert!(spoken.is_secure && spoken.is_http2 && spoken.depth == 10);
+//! assert!(spoken.is_secure && spoken.protocol == HttpProtocol::Http2 && spoken.depth == 10);
 //! ```
 
 use std::ops::RangeInclusive;
 
-use prony_record::Cell;
+use prony_record::{Cell, HttpProtocol};
 
 use super::words::short;
 use crate::diagnosis::suggest;
@@ -51,8 +51,8 @@ const ANY: &str = "any";
 pub struct Spoken {
     /// TLS under HTTP.
     pub is_secure: bool,
-    /// HTTP/2.
-    pub is_http2: bool,
+    /// What is spoken, under TLS or not.
+    pub protocol: HttpProtocol,
     /// Requests that may be outstanding on a connection: its streams, or its pipeline.
     pub depth: u32,
     /// Requests that a connection carries; `None`: any number.
@@ -67,15 +67,13 @@ impl Spoken {
     /// What the settings of `cell` say; plain HTTP/1.1 on kept connections, one request at a time, where they say nothing.
     pub fn from_cell(cell: &Cell) -> Spoken {
         let value = |name: &str| cell.settings.get(name).map(String::as_str);
-        let protocol = protocol(value(PROTOCOL));
-        let depth = match protocol.1 {
-            true => value(STREAMS),
-            false => value(PIPELINE),
-        };
+        let (is_secure, protocol) = protocol(value(PROTOCOL));
         Spoken {
-            is_secure: protocol.0,
-            is_http2: protocol.1,
-            depth: depth.and_then(|text| text.parse().ok()).unwrap_or(1),
+            is_secure,
+            protocol,
+            depth: value(depth_setting(protocol))
+                .and_then(|text| text.parse().ok())
+                .unwrap_or(1),
             requests_per_connection: value(REQUESTS_PER_CONNECTION)
                 .and_then(|text| text.parse().ok()),
             resumes: value(RESUMPTION) != Some("off"),
@@ -87,35 +85,40 @@ impl Spoken {
     /// requests and so one at a time.
     pub fn contradiction(&self) -> Option<((&'static str, u32), u64)> {
         let requests = self.requests_per_connection?;
-        let name = match self.is_http2 {
-            true => STREAMS,
-            false => PIPELINE,
-        };
+        let name = depth_setting(self.protocol);
         (self.depth > 1).then_some(((name, self.depth), requests))
     }
 
     /// Whether it is what wrk does: plain HTTP/1.1, one request after another on connections that are kept.
     pub fn is_plain(&self) -> bool {
         !self.is_secure
-            && !self.is_http2
+            && self.protocol == HttpProtocol::Http1
             && self.depth == 1
             && self.requests_per_connection.is_none()
     }
 }
 
-/// Whether it is under TLS, and whether it is HTTP/2.
-fn protocol(value: Option<&str>) -> (bool, bool) {
+/// Whether it is under TLS, and what is spoken there.
+fn protocol(value: Option<&str>) -> (bool, HttpProtocol) {
     match value {
-        Some(SECURE) => (true, false),
-        Some(HTTP2) => (true, true),
-        Some(PLAIN_HTTP2) => (false, true),
-        _ => (false, false),
+        Some(SECURE) => (true, HttpProtocol::Http1),
+        Some(HTTP2) => (true, HttpProtocol::Http2),
+        Some(PLAIN_HTTP2) => (false, HttpProtocol::Http2),
+        _ => (false, HttpProtocol::Http1),
+    }
+}
+
+/// The setting that says how many requests may be outstanding on a connection.
+fn depth_setting(protocol: HttpProtocol) -> &'static str {
+    match protocol {
+        HttpProtocol::Http1 => PIPELINE,
+        HttpProtocol::Http2 => STREAMS,
     }
 }
 
 /// Whether the value of the setting [`PROTOCOL`] is HTTP/2.
 pub fn is_http2(value: &str) -> bool {
-    protocol(Some(value)).1
+    protocol(Some(value)).1 == HttpProtocol::Http2
 }
 
 /// Whether the setting `name` is about how the generator speaks.
@@ -126,10 +129,9 @@ pub fn is_spoken(name: &str) -> bool {
 /// Whether the setting `name` says something where the protocol is `spoken`: only HTTP/2 has streams, only HTTP/1.1 a
 /// pipeline, and only TLS has sessions.
 pub fn has_meaning(name: &str, spoken: &str) -> bool {
-    let (is_secure, is_http2) = protocol(Some(spoken));
+    let (is_secure, protocol) = protocol(Some(spoken));
     match name {
-        STREAMS => is_http2,
-        PIPELINE => !is_http2,
+        STREAMS | PIPELINE => name == depth_setting(protocol),
         RESUMPTION => is_secure,
         _ => true,
     }
@@ -190,9 +192,11 @@ mod tests {
     #[test]
     fn what_is_not_of_the_protocol_says_nothing() {
         let deep = spoken(&[("protocol", "https"), ("streams", "9"), ("pipeline", "4")]);
-        assert!((deep.is_secure, deep.is_http2, deep.depth) == (true, false, 4));
+        assert!((deep.is_secure, deep.protocol, deep.depth) == (true, HttpProtocol::Http1, 4));
         let streams = spoken(&[("protocol", "h2c"), ("streams", "9"), ("pipeline", "4")]);
-        assert!((streams.is_secure, streams.is_http2, streams.depth) == (false, true, 9));
+        assert!(
+            (streams.is_secure, streams.protocol, streams.depth) == (false, HttpProtocol::Http2, 9)
+        );
         assert!(!has_meaning(STREAMS, SECURE) && has_meaning(STREAMS, HTTP2));
         assert!(!has_meaning(PIPELINE, PLAIN_HTTP2) && has_meaning(PIPELINE, PLAIN));
         assert!(!has_meaning(RESUMPTION, PLAIN_HTTP2) && has_meaning(RESUMPTION, SECURE));

@@ -417,7 +417,13 @@ fn run_of(experiment: &Experiment, options: &Options) -> Times {
         warmup: run.warmup,
     };
     if options.quick {
-        times.blocks = quick.blocks.unwrap_or(run.blocks.min(2));
+        // Servers take turns within a block. A program or a client is started anew for each figure, so that its quick run
+        // needs the blocks of a claim.
+        let most = match client::has_requests(experiment) {
+            true => 2,
+            false => 6,
+        };
+        times.blocks = quick.blocks.unwrap_or(run.blocks.min(most));
         times.duration = quick
             .duration
             .unwrap_or(run.duration.min(Nanos::from_secs(1)));
@@ -427,11 +433,12 @@ fn run_of(experiment: &Experiment, options: &Options) -> Times {
     }
     times.duration = options.duration.unwrap_or(times.duration);
     times.warmup = options.warmup.unwrap_or(times.warmup);
-    if !client::has_window(experiment) {
-        times.duration = Nanos::ZERO;
-    }
     if !client::has_requests(experiment) {
         times.warmup = Nanos::ZERO;
+        times.duration = match client::has_window(experiment) {
+            true => Nanos::from_secs(client::seconds(times.duration)),
+            false => Nanos::ZERO,
+        };
     }
     times.blocks = options.blocks.unwrap_or(times.blocks).max(1);
     times

@@ -763,6 +763,25 @@ fn a_duration_on_the_command_line_goes_before_the_file_and_quick() {
     assert_eq!(none, Err(PlanError::NoWindow));
 }
 
+#[test]
+fn a_quick_run_of_programs_or_clients_has_the_blocks_of_a_claim() {
+    let times = |name: &str, options: &Options| {
+        let (experiment, subjects) = shipped(name);
+        let plan = plan(&experiment, &subjects, &machine(&subjects), options).unwrap();
+        (plan.blocks, plan.duration_ns)
+    };
+    let second = Nanos::from_secs(1).0;
+    assert_eq!(times("runtime.toml", &quick()), (6, 0));
+    assert_eq!(times("clients.toml", &quick()), (6, second));
+    assert_eq!(times("ping.toml", &quick()).0, 2);
+    // A client is told whole seconds, and the plan says what it was told.
+    let short = Options {
+        duration: Some(Nanos::from_millis(700)),
+        ..quick()
+    };
+    assert_eq!(times("clients.toml", &short), (6, second));
+}
+
 proptest! {
     #[test]
     fn a_plan_is_a_pure_function_and_whole(seed: u64, blocks in 1_u32..20, quick: bool, absent in 0_usize..12) {

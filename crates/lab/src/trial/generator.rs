@@ -283,7 +283,7 @@ pub fn spec(order: &TrialOrder, entry: &Place, further: &[Place]) -> Result<Load
     });
     let spec = LoadSpec {
         tls,
-        http2: spoken.is_http2,
+        protocol: spoken.protocol,
         depth: spoken.depth,
         requests_per_connection: spoken.requests_per_connection,
         target: target(entry),

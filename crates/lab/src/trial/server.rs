@@ -441,7 +441,7 @@ fn subject_of<'a>(
         workload: &order.workload,
         sent,
         to: place.destination(),
-        is_http2: Spoken::from_cell(&order.cell).is_http2,
+        protocol: Spoken::from_cell(&order.cell).protocol,
     }
 }
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use prony_base::Nanos;
 use prony_record::{
-    AnswerChecks, BodyForm, CheckCount, LoadSpec, ScenarioReport, ScenarioSpec, ScenarioStep,
+    AnswerChecks, BodyForm, CheckCount, HttpProtocol, LoadSpec, ScenarioReport, ScenarioSpec,
+    ScenarioStep,
 };
 
 use super::figures::ScenarioFigures;
@@ -229,7 +230,7 @@ fn not_taken(step: &str, name: &str) -> String {
 /// What a load with a scenario cannot be.
 fn check_load(spec: &LoadSpec) -> Result<(), String> {
     let wrong = [
-        (spec.http2, "HTTP/2"),
+        (spec.protocol == HttpProtocol::Http2, "HTTP/2"),
         (spec.depth > 1, "a pipeline"),
         (
             spec.cookies,
