@@ -119,6 +119,10 @@ fn all_ways(address: SocketAddr) -> Vec<(String, IoOrder)> {
                 (order.buffer_bytes, order.vectored) = (33, 16);
             });
             add("own", &|order| order.buffers = Buffers::Own);
+            add("drained", &|order| {
+                // Threads have nothing to go on to.
+                (order.buffer_bytes, order.drains) = (100, true);
+            });
         }
     }
     if !ring_is_allowed() {

@@ -3,6 +3,7 @@ translate.py CONNECTIONS PAYLOAD_BYTES"""
 
 import json
 import re
+import statistics
 import sys
 
 connections, payload = map(int, sys.argv[1:3])
@@ -15,6 +16,31 @@ received = [int(number) for number in re.findall(r"finished: (\d+) bytes receive
 # was cut off.
 whole = sum(number > payload for number in received)
 kinds = {"short": len(received) - whole, "error": connections - len(received)}
+
+
+def spread(values):
+    return {
+        "count": len(values),
+        "min": min(values),
+        "mean": statistics.mean(values),
+        "p50": statistics.median(values),
+        "stdev": statistics.stdev(values) if len(values) > 1 else 0.0,
+        "max": max(values),
+    }
+
+
+def printed(pattern, factor):
+    return [float(number) * factor for number in re.findall(pattern, text)]
+
+
+# What it measures of each connection. A download is timed from the first receive that is tried to the end of the connection.
+downloads = printed(r"bytes received in ([\d.e+-]+) seconds", 1e9)
+figures = {
+    "socket_ns": printed(r"Socket created in ([\d.e+-]+) us", 1e3),
+    "setup_ns": printed(r"setup completed in ([\d.e+-]+) us", 1e3),
+    "download_ns": downloads,
+    "rate_bytes_per_s": [number * 1e9 / length for number, length in zip(received, downloads)],
+}
 print(json.dumps({
     "measure": "downloads",
     "threads": 1,
@@ -26,5 +52,6 @@ print(json.dumps({
         "failed": sum(kinds.values()),
         "failed_by_kind": {kind: count for kind, count in kinds.items() if count},
     },
+    "figures": {name: spread(values) for name, values in figures.items() if values},
     "tallies": {"bytes_with_heads": sum(received)},
 }))

@@ -9,7 +9,7 @@ use rustix::net::SocketFlags;
 
 use super::done::Downloads;
 use super::order::{Buffers, IoError, IoOrder};
-use super::receive::Buffer;
+use super::receive::{Buffer, Taken};
 use super::transfer::{self, Transfer, Wants};
 
 /// The downloads of one run.
@@ -69,7 +69,10 @@ impl<'a> Crowd<'a> {
                     Buffers::Own => index,
                     Buffers::Shared => 0,
                 };
-                self.buffers[buffer].take(fd, transfer);
+                let buffer = &mut self.buffers[buffer];
+                let goes_on =
+                    |transfer: &Transfer| self.order.drains && transfer.wants() == Wants::Read;
+                while buffer.take(fd, transfer) == Taken::Some && goes_on(transfer) {}
             }
             Wants::Nothing => {}
         }

@@ -87,6 +87,8 @@ pub struct IoOrder {
     pub buffer_bytes: usize,
     /// Of `poll` and `epoll`; a thread has its own in any case, the ring a pool.
     pub buffers: Buffers,
+    /// Of `poll` and `epoll`: read from a socket until it has nothing, while the others wait.
+    pub drains: bool,
     /// Most buffers of the ring's pool.
     pub ring_buffers: u32,
     /// Buffers that one read fills in turn; 1: a plain `recv`.
@@ -118,6 +120,7 @@ impl IoOrder {
             receive: Receive::default(),
             buffer_bytes: 64 << 10,
             buffers: Buffers::default(),
+            drains: false,
             ring_buffers: 16,
             vectored: 1,
             discard: false,

@@ -116,6 +116,7 @@ fn refuse_what_is_of_others(words: &IoWords) -> anyhow::Result<()> {
     };
     for (is_given, flag, of) in [
         (words.buffers.is_some(), "--buffers", &[Poll, Epoll][..]),
+        (words.drain, "--drain", &[Poll, Epoll]),
         (words.ring_buffers.is_some(), "--ring-buffers", &[Ring]),
         (words.receive.is_some(), "--receive", &[Ring]),
         (
@@ -194,6 +195,7 @@ fn resolve(
             None | Some(BuffersWord::Shared) => Buffers::Shared,
             Some(BuffersWord::Own) => Buffers::Own,
         },
+        drains: words.drain,
         ring_buffers: words.ring_buffers.unwrap_or(RING_BUFFERS),
         vectored: words.vectored.unwrap_or(1),
         discard: words.discard,
@@ -278,11 +280,13 @@ mod tests {
         );
         let order = resolved("-s ring", &[]).unwrap();
         assert_eq!((order.buffer_bytes, order.ring_buffers), (1 << 20, 6));
-        let order = resolved("-s epoll --buffers own --vectored 4 -b 4MiB", &[]).unwrap();
+        let order = resolved("-s epoll --buffers own --drain --vectored 4 -b 4MiB", &[]).unwrap();
         assert_eq!(
             (order.strategy, order.buffers),
             (Strategy::Epoll, Buffers::Own)
         );
         assert_eq!((order.vectored, order.buffer_bytes), (4, 4 << 20));
+        assert!(order.drains);
+        assert!(resolved("-s threads --drain", &[]).is_err());
     }
 }

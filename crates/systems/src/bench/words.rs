@@ -125,6 +125,9 @@ pub struct IoWords {
     /// poll, epoll: one buffer for all connections, or one for each as in the original [default: shared]
     #[arg(long, value_name = "WHOSE")]
     pub buffers: Option<BuffersWord>,
+    /// poll, epoll: read from a socket until it has nothing, as the original does, while the others wait
+    #[arg(long)]
+    pub drain: bool,
     /// ring: most buffers of the pool that all connections share [default: 6]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub ring_buffers: Option<u32>,

@@ -57,6 +57,9 @@ fn strategy(order: &IoOrder) -> String {
             format!("ring, {receive}, {} buffers of {size}", order.ring_buffers)
         }
     };
+    if order.drains {
+        text.push_str(", each socket until it has nothing");
+    }
     if order.vectored > 1 {
         let _ = write!(text, " ({} of them a read)", order.vectored);
     }
@@ -365,13 +368,13 @@ mod tests {
         );
         order.strategy = Strategy::Epoll;
         (order.discard, order.spin) = (false, false);
-        (order.buffers, order.vectored) = (Buffers::Own, 4);
+        (order.buffers, order.vectored, order.drains) = (Buffers::Own, 4, true);
         assert_eq!(
             strategy(&order),
-            "epoll, each its buffer of 64 KiB (4 of them a read)"
+            "epoll, each its buffer of 64 KiB, each socket until it has nothing (4 of them a read)"
         );
         order.strategy = Strategy::Threads;
-        order.vectored = 1;
+        (order.vectored, order.drains) = (1, false);
         assert_eq!(strategy(&order), "a thread and a buffer of 64 KiB each");
     }
 
