@@ -389,13 +389,14 @@ impl Worker {
         }
         let mut lanes = self.lanes.borrow_mut();
         let lane = &mut lanes[slot / self.depth];
-        let Some(OpenConnection { stream, protocol }) = &mut lane.open else {
-            return;
-        };
         lane.outstanding += 1;
         self.outstanding.set(self.outstanding.get() + 1);
         let phase = self.phase(now);
         let place = slot % self.depth;
+        let Some(OpenConnection { stream, protocol }) = &mut lane.open else {
+            // Nobody asks for that; it would end by its time-out.
+            return self.recorder.borrow_mut().sent(phase, 0);
+        };
         let encoded = protocol.send(place, request, &mut || self.handle.take_buffer());
         let bytes = encoded.as_ref().map_or(0, |bytes| bytes.as_slice().len());
         self.recorder.borrow_mut().sent(phase, bytes);

@@ -33,13 +33,18 @@ def printed(pattern, factor):
     return [float(number) * factor for number in re.findall(pattern, text)]
 
 
-# What it measures of each connection. A download is timed from the first receive that is tried to the end of the connection.
-downloads = printed(r"bytes received in ([\d.e+-]+) seconds", 1e9)
+# What it measures of each connection. A download ends with the connection. With threads it begins before the first receive,
+# with poll() at the first that gives bytes: how long the server took to answer is in the one and not in the other.
+downloads = [
+    (int(bytes_), float(seconds))
+    for bytes_, seconds in re.findall(r"finished: (\d+) bytes received in ([\d.e+-]+) seconds", text)
+    if int(bytes_) > payload and float(seconds) > 0
+]
 figures = {
     "socket_ns": printed(r"Socket created in ([\d.e+-]+) us", 1e3),
     "setup_ns": printed(r"setup completed in ([\d.e+-]+) us", 1e3),
-    "download_ns": downloads,
-    "rate_bytes_per_s": [number * 1e9 / length for number, length in zip(received, downloads)],
+    "download_ns": [seconds * 1e9 for _, seconds in downloads],
+    "rate_bytes_per_s": [number / seconds for number, seconds in downloads],
 }
 print(json.dumps({
     "measure": "downloads",

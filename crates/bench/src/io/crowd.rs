@@ -70,9 +70,12 @@ impl<'a> Crowd<'a> {
                     Buffers::Shared => 0,
                 };
                 let buffer = &mut self.buffers[buffer];
-                let goes_on =
-                    |transfer: &Transfer| self.order.drains && transfer.wants() == Wants::Read;
-                while buffer.take(fd, transfer) == Taken::Some && goes_on(transfer) {}
+                // Not past the next check: what others have is not looked at meanwhile.
+                while buffer.take(fd, transfer) == Taken::Some
+                    && self.order.drains
+                    && transfer.wants() == Wants::Read
+                    && clock::monotonic() < self.next_check
+                {}
             }
             Wants::Nothing => {}
         }

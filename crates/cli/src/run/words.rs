@@ -53,7 +53,7 @@ document.md with appendix.md and pictures/, and index.html. Prints the answer, a
 pub struct RunWords {
     /// The experiment: a TOML file, or the name of one that comes with Prony, such as ping
     pub experiment: PathBuf,
-    /// A quick look: fewer cells; two blocks of servers, which rank large differences only, or six of programs and clients
+    /// A quick look: fewer cells; two blocks, which rank large differences of servers, or six where programs or clients alone are compared
     #[arg(long)]
     pub quick: bool,
     /// Only subjects that have been built already: the others are named as not run, instead of being built first

@@ -268,7 +268,7 @@ fn the_shipped_experiments_of_clients_are_planned() {
     let full = plan(&haiku, &all, &machine(&all), &Options::default()).unwrap();
     assert_eq!(
         (full.cells.len(), full.peers.len(), full.networks.len()),
-        (8 * 4 + 2 * 3, 3, 1)
+        (13 * 4 + 2 * 3, 3, 1)
     );
     assert_eq!((full.duration_ns, full.not_run.len()), (0, 0));
     let few = plan(&haiku, &all, &machine(&all), &quick()).unwrap();
