@@ -107,7 +107,8 @@ def test_a_crash_in_c_ends_one_worker_and_no_other(serve: Serve, threads: str) -
 
 
 def test_a_worker_that_hangs_is_replaced(serve: Serve) -> None:
-    server = serve("forms:app", "--workers", "1", "--timeout", "1s")
+    # Within this time the application is loaded, too, whatever else runs.
+    server = serve("forms:app", "--workers", "1", "--timeout", "5s")
     before = server.ask("/process").body
     with server.connect() as client, pytest.raises((EOFError, ConnectionResetError)):
         client.ask("/hangs")
