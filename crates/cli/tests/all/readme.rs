@@ -13,6 +13,7 @@ use clap::Parser as _;
 use prony_cli::words::Words;
 use prony_lab::cap::Limits;
 use prony_lab::experiment::Experiment;
+use prony_lab::network::Refusal;
 use prony_lab::plan::{self, Facts, KernelSetting};
 use prony_lab::subject::{self, Subject};
 use prony_record::layout;
@@ -578,6 +579,8 @@ struct Told<'a> {
     command: &'a str,
     /// The limit of open files by which its machine could not have all connections.
     open_files: Option<u64>,
+    /// The networks that its machine could not have.
+    refused_networks: Vec<&'a str>,
 }
 
 impl<'a> Told<'a> {
@@ -598,6 +601,12 @@ impl<'a> Told<'a> {
             open_files: document
                 .split_once("(open files of the generator: ")
                 .and_then(|(_, rest)| rest.split_once(',')?.0.parse().ok()),
+            refused_networks: document
+                .split("the network \\`")
+                .skip(1)
+                .filter_map(|rest| rest.split_once("\\` cannot be made"))
+                .map(|(name, _)| name)
+                .collect(),
         })
     }
 
@@ -630,6 +639,10 @@ impl<'a> Told<'a> {
         if let Some(files) = self.open_files {
             facts.limits.open_files = files;
         }
+        let refused = self.refused_networks.iter();
+        facts.networks = refused
+            .map(|&name| (name.to_owned(), Refusal::default()))
+            .collect();
         let plan = plan::plan(&experiment, &subjects, &facts, &options).expect("a plan");
         let same = |told: &str| told == prony_report::plan_hash(&plan);
         self.sha256 == experiment.sha256 && self.plan.is_none_or(same)
