@@ -79,8 +79,10 @@ pub fn sleeps_a_request(trial: &Trial, load: &LoadReport, role: Role) -> Option<
         .processes
         .iter()
         .filter(|process| process.role == role);
-    let sleeps: u64 = processes.map(|process| process.switches_voluntary).sum();
-    (load.completed > 0).then(|| sleeps as f64 / load.completed as f64)
+    let sleeps: f64 = processes
+        .map(|process| process.switches_voluntary as f64)
+        .sum();
+    (load.completed > 0).then(|| sleeps / load.completed as f64)
 }
 
 fn larger(one: Option<Share>, other: Option<Share>) -> Option<Share> {

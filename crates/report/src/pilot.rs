@@ -163,7 +163,8 @@ fn apart_s(trials: &[Trial]) -> f64 {
 fn share_s(trials: &[Trial]) -> f64 {
     let ended = |trial: &Trial| {
         let last = trial.phases.last();
-        trial.started_unix_ms + last.map_or(0, |p| (p.start_ns + p.length_ns) / 1_000_000)
+        let length_ms = last.map_or(0, |p| p.start_ns.saturating_add(p.length_ns) / 1_000_000);
+        trial.started_unix_ms.saturating_add(length_ms)
     };
     let first = own(trials).map(|trial| trial.started_unix_ms).min();
     let last = own(trials).map(ended).max();

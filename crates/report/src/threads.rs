@@ -71,14 +71,18 @@ pub fn by_name<'a>(
         of.busiest = of.busiest.max(share(one.cpu_ns));
         of.waited += share(one.delay_ns);
         let sum = &mut of.sum;
-        sum.cpu_ns += one.cpu_ns;
-        sum.samples += one.samples;
-        sum.switches_voluntary += one.switches_voluntary;
-        sum.switches_involuntary += one.switches_involuntary;
-        sum.syscalls = match (sum.syscalls, one.syscalls) {
-            (None, None) => None,
-            (a, b) => Some(a.unwrap_or(0) + b.unwrap_or(0)),
-        };
+        // Saturates: a file may say anything.
+        let sums = [
+            (&mut sum.cpu_ns, one.cpu_ns),
+            (&mut sum.samples, one.samples),
+            (&mut sum.switches_voluntary, one.switches_voluntary),
+            (&mut sum.switches_involuntary, one.switches_involuntary),
+        ];
+        for (sum, more) in sums {
+            *sum = sum.saturating_add(more);
+        }
+        let calls = [sum.syscalls, one.syscalls].into_iter().flatten();
+        sum.syscalls = calls.reduce(u64::saturating_add);
     }
     by_name
 }

@@ -63,16 +63,17 @@ pub fn warm_up(run: &Run) -> Option<WarmUp> {
     let spent_ms = starts().max()?.saturating_sub(starts().min()?);
     // From the first start to the last one, and as much again as a trial takes.
     let trials = run.trials.len() as u64;
-    let spent = Nanos::from_millis(spent_ms + spent_ms / trials.saturating_sub(1).max(1));
+    let one_ms = spent_ms / trials.saturating_sub(1).max(1);
+    let spent = Nanos::from_millis(spent_ms.saturating_add(one_ms));
     longest.map(|warm_up| WarmUp { spent, ..warm_up })
 }
 
 /// Slices before a server is warm, and why.
 fn of_slices(completed: &[u64]) -> Option<(usize, WarmUpCause)> {
     let settled = settling(completed)?;
-    let mut sum = 0;
-    let enough = completed.iter().position(|count| {
-        sum += count;
+    let mut sum = 0_u64;
+    let enough = completed.iter().position(|&count| {
+        sum = sum.saturating_add(count);
         sum >= REQUESTS
     });
     // A server so slow that it never answers as many is not waited for any longer: what it does then is not known.

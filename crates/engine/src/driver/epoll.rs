@@ -191,9 +191,18 @@ impl Epoll {
         }
     }
 
-    fn send(&mut self, socket: Socket, bytes: InFlight, token: Token, done: &mut Completions) {
+    fn send(
+        &mut self,
+        socket: Socket,
+        bytes: InFlight,
+        is_last: bool,
+        token: Token,
+        done: &mut Completions,
+    ) {
         let from = self.last_sent.unwrap_or_else(clock::monotonic);
-        let result = send(socket.fd(), bytes.as_slice(), SendFlags::NOSIGNAL);
+        let mut flags = SendFlags::NOSIGNAL;
+        flags.set(SendFlags::MORE, is_last);
+        let result = send(socket.fd(), bytes.as_slice(), flags);
         let at = self.sent_since(from);
         match result {
             Err(Errno::AGAIN) => {
@@ -369,7 +378,8 @@ impl Epoll {
             return false;
         };
         self.entry(socket).send = None;
-        self.send(socket, bytes, token, done);
+        // It had to wait: that its end follows does not matter any more.
+        self.send(socket, bytes, false, token, done);
         true
     }
 
@@ -534,7 +544,9 @@ impl Driver for Epoll {
 
     fn submit(&mut self, op: Op, token: Token, done: &mut Completions) {
         match op {
-            Op::Send(socket, bytes, _) => self.send(socket, bytes, token, done),
+            Op::Send(socket, bytes, sending) => {
+                self.send(socket, bytes, sending.is_last, token, done);
+            }
             Op::Receive(socket) => {
                 self.entry(socket).receive = Some(token);
                 self.begin(socket, token, done);

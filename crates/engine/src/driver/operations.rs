@@ -222,6 +222,9 @@ pub(crate) struct Sending {
     pub is_awaited: bool,
     /// The time of its submission is to be known closely.
     pub is_timed: bool,
+    /// This side ends as soon as all of it is with the kernel, which may let the end go out in
+    /// the same segment.
+    pub is_last: bool,
 }
 
 /// The way to close a socket.

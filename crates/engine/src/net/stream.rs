@@ -260,6 +260,8 @@ impl Net {
                             waits: send.blocked,
                             is_awaited: send.is_awaited() || stream.closing.is_some(),
                             is_timed: stream.is_client,
+                            is_last: send.queue.len() == 1
+                                && (send.end_wanted || stream.closing.is_some()),
                         };
                         // SAFETY: they stay in the queue, and are not changed, until the
                         // completion of this send takes them out.

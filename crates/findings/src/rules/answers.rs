@@ -180,7 +180,7 @@ pub(super) fn failed(case: &Case<'_>) -> Vec<Finding> {
         let mut seen = seen.severity(by_share(share));
         seen.evidence
             .push(Evidence::count("completed", counts.completed));
-        if failed.wrong_answer + failed.check > 0 {
+        if failed.wrong_answer > 0 || failed.check > 0 {
             (seen.meaning, seen.remedy) = WRONG;
             return Some(seen.severity(Severity::Invalid));
         }

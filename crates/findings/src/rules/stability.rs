@@ -56,8 +56,8 @@ fn parts(trial: &Trial) -> Option<Vec<u64>> {
     if visits.is_empty() {
         return Some(load.slices.completed.clone());
     }
-    let all: u64 = visits.iter().map(|visit| visit.window_ns).sum();
-    let mean = all as f64 / visits.len() as f64;
+    let all: f64 = visits.iter().map(|visit| visit.window_ns as f64).sum();
+    let mean = all / visits.len() as f64;
     let scaled = |visit: &Visit| visit.completed as f64 * mean / visit.window_ns.max(1) as f64;
     Some(visits.iter().map(|visit| scaled(visit) as u64).collect())
 }

@@ -304,13 +304,20 @@ impl Connection {
         if ending == Ending::Reset {
             return output.stream.reset();
         }
-        if output.send().await.is_err() || output.sent().await.is_err() {
+        if output.send().await.is_err() {
+            return output.stream.reset();
+        }
+        // Before it is sent: the end goes out with the last of it. A client that has seen no end closes first,
+        // and its port is held for a minute.
+        match ending == Ending::Linger || output.stream.posted_bytes() > 0 {
+            true => output.stream.shutdown_write(),
+            false => output.stream.say_end(),
+        }
+        if output.sent().await.is_err() {
             return output.stream.reset();
         }
         if ending == Ending::Linger {
             linger(&output.shared, &mut output.stream, &mut output.alarm).await;
-        } else {
-            output.stream.say_end();
         }
     }
 }

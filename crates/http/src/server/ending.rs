@@ -31,9 +31,8 @@ impl Ending {
     }
 }
 
-/// Closes this side, and discards what is received until the client closes its own.
+/// After the end of this side: discards what is received until the client closes its own.
 pub(super) async fn linger(shared: &ServerState, wire: &mut Wire, alarm: &mut Alarm) {
-    wire.shutdown_write();
     let due = shared.handle.now() + shared.options.linger_timeout;
     let mut left = shared.options.linger_bytes_max;
     poll_fn(|cx| {

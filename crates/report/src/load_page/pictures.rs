@@ -103,7 +103,8 @@ fn rate(columns: &[LoadColumn]) -> Picture {
 
 fn errors(columns: &[LoadColumn]) -> Picture {
     let mut y = Axis::from_zero(columns.iter().map(|of| of.errors as f64), RATE);
-    let all: u64 = columns.iter().map(|column| column.errors).sum();
+    let errors = columns.iter().map(|column| column.errors);
+    let all = errors.fold(0, u64::saturating_add);
     // Of a few errors there are no halves, and of none no number.
     y.ticks
         .retain(|(errors, _)| errors.fract() == 0.0 && all > 0);

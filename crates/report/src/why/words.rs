@@ -73,7 +73,11 @@ fn system_calls(seen: &Seen<'_>) -> Option<String> {
     });
     by_perf.or_else(|| {
         let (trial, profile) = seen.strace?;
-        let calls: u64 = profile.syscalls.values().sum();
+        let calls = profile
+            .syscalls
+            .values()
+            .copied()
+            .fold(0, u64::saturating_add);
         // It counted from before the load until after it.
         let sent = trial.load.as_ref()?.counts.sent;
         let work = Work {
@@ -100,7 +104,7 @@ fn each(number: u64, of_what: &str, work: &Work) -> String {
 /// System calls of all threads, where each was counted.
 fn total_calls(profile: &ProfileReport) -> Option<u64> {
     let counted = profile.threads.iter().filter_map(|thread| thread.syscalls);
-    (profile.syscalls_by.as_deref() == Some("perf")).then(|| counted.sum())
+    (profile.syscalls_by.as_deref() == Some("perf")).then(|| counted.fold(0, u64::saturating_add))
 }
 
 /// What was done while it was looked at.
@@ -131,8 +135,12 @@ impl Work {
 
 fn switches(trial: &Trial, profile: &ProfileReport) -> Option<String> {
     let work = Work::of(trial, profile)?;
-    let of = |thread: &ProfiledThread| thread.switches_voluntary + thread.switches_involuntary;
-    let switches: u64 = profile.threads.iter().map(of).sum();
+    let of = |thread: &ProfiledThread| [thread.switches_voluntary, thread.switches_involuntary];
+    let switches = profile
+        .threads
+        .iter()
+        .flat_map(of)
+        .fold(0, u64::saturating_add);
     Some(each(switches, "context switches", &work))
 }
 

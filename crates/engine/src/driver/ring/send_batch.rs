@@ -161,6 +161,7 @@ mod tests {
         waits: false,
         is_awaited: false,
         is_timed: true,
+        is_last: false,
     };
 
     fn add_sends(count: u32, batch: &mut SendBatch) {
