@@ -72,6 +72,20 @@ pub struct SentSource {
 }
 
 impl SentSource {
+    /// The same, where each request is the only one of its connection and says so. The server then closes first: a client that
+    /// does keeps the port for a while, and has some 14,000 for each second.
+    #[must_use]
+    pub fn closing(mut self) -> SentSource {
+        for PreparedRequest { bytes, .. } in &mut self.requests {
+            let end = bytes.windows(4).position(|of| of == b"\r\n\r\n");
+            if let Some(end) = end {
+                let after = end + 2;
+                bytes.splice(after..after, *b"Connection: close\r\n");
+            }
+        }
+        self
+    }
+
     /// Puts it into the load of a trial.
     pub fn into_spec(self, spec: LoadSpec) -> LoadSpec {
         // What is expected of an answer, each step says.
@@ -403,4 +417,26 @@ fn unchanged(source: &PlannedSource, file: &SourceFile) -> Result<(), String> {
         "{} is not the file that was planned: it was changed since the run began",
         file.path
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_is_alone_on_its_connection_says_so_before_its_body() {
+        let bytes = b"POST /ping HTTP/1.1\r\nHost: a\r\n\r\na\r\n\r\nb".to_vec();
+        let request = PreparedRequest {
+            bytes,
+            ..PreparedRequest::default()
+        };
+        let sent = SentSource {
+            requests: vec![request],
+            ..SentSource::default()
+        };
+        assert_eq!(
+            sent.closing().requests[0].bytes.escape_ascii().to_string(),
+            r"POST /ping HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\na\r\n\r\nb"
+        );
+    }
 }

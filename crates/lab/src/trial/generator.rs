@@ -315,7 +315,10 @@ pub fn spec(order: &TrialOrder, entry: &Place, further: &[Place]) -> Result<Load
         timestamps: Some(Timestamps::User),
         ..LoadSpec::default()
     };
-    let sent = sending::from_workload(&order.workload, &entry.authority, order.seed)?;
+    let mut sent = sending::from_workload(&order.workload, &entry.authority, order.seed)?;
+    if spoken.requests_per_connection == Some(1) {
+        sent = sent.closing();
+    }
     let users = sending::users_to_verify(&sent, 1 + further.len());
     Ok(sent.into_spec(LoadSpec {
         // The server may keep what it was sent while its answers were checked.
