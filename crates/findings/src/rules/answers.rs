@@ -32,7 +32,8 @@ pub(super) fn refused_or_reset(case: &Case<'_>) -> Vec<Finding> {
     })
 }
 
-/// The part of the requests of the window that have no right answer, of whichever kind.
+/// The part of the requests of the window that have no right answer, of whichever kind. All of them, where none was sent in it
+/// because of what failed before.
 fn failed_share(case: &Case<'_>, load: &LoadReport) -> f64 {
     let counts = &load.counts;
     let failed = [
@@ -42,7 +43,11 @@ fn failed_share(case: &Case<'_>, load: &LoadReport) -> f64 {
     ];
     let failed = failed.into_iter().fold(0, u64::saturating_add) as f64;
     let all = failed + counts.completed.saturating_sub(counts.unexpected_status) as f64;
-    if all > 0.0 { failed / all } else { 0.0 }
+    let failed_before = counts.warmup_failed > 0 || counts.connect_failed.total() > 0;
+    match all > 0.0 {
+        true => failed / all,
+        false => f64::from(u8::from(failed_before)),
+    }
 }
 
 /// What failures mean for the figures by their share of all requests.

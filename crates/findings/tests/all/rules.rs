@@ -259,6 +259,13 @@ fn p002_one_refused_or_reset_connection() {
     // 10,102 of 1,010,102: just over one in a hundred.
     let many = found(reported(|load| load.counts.failed.reset = 10_102));
     only(Code::P002, Severity::Invalid, &many);
+    // It had gone before the window: its rate is not 0, but unknown.
+    let gone = found(reported(|load| {
+        (load.completed, load.counts.completed) = (0, 0);
+        load.counts.connect_failed.refused = 1;
+    }));
+    let of_it = gone.iter().find(|of| of.code == Code::P002);
+    assert_eq!(of_it.map(|of| of.severity), Some(Severity::Invalid));
 }
 
 /// Connections that end otherwise are told by other codes, or are as they should be.
