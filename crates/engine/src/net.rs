@@ -61,6 +61,8 @@ pub(crate) struct Net {
     dirty: Vec<Key>,
     /// Streams whose owner has gone with bytes unsent, to be given a time limit.
     pub lingering: Vec<Key>,
+    /// Sides that end now, by their sockets.
+    ends: Vec<(Socket, Token)>,
     pub submissions: u64,
     pub completions: u64,
     queue: Rc<RunQueue>,
@@ -81,6 +83,7 @@ impl Net {
             ops: Vec::new(),
             dirty: Vec::new(),
             lingering: Vec::new(),
+            ends: Vec::new(),
             submissions: 0,
             completions: 0,
             queue,
@@ -118,8 +121,15 @@ impl Net {
         }
     }
 
-    /// Takes in what has happened. Tasks become due; none runs here.
-    pub fn complete(&mut self, done: &mut Completions) {
+    /// Takes in what has happened, and ends the sides that have sent all. Tasks become due; none runs here.
+    pub fn take_in(&mut self, driver: &mut dyn Driver, done: &mut Completions) {
+        self.complete(done);
+        for (socket, token) in self.ends.drain(..) {
+            driver.submit(Op::ShutdownWrite(socket), token, done);
+        }
+    }
+
+    fn complete(&mut self, done: &mut Completions) {
         self.completions += done.len() as u64;
         for completion in done.drain(..) {
             match completion.token.role {

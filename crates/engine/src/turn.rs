@@ -90,7 +90,7 @@ impl Core {
         net.flush(&mut **driver, &mut done);
         while !done.is_empty() {
             // What completed at once may want more at once: the next posted bytes.
-            net.complete(&mut done);
+            net.take_in(&mut **driver, &mut done);
             net.flush(&mut **driver, &mut done);
         }
         self.start_linger_timers(&mut net, &**driver);
@@ -101,7 +101,7 @@ impl Core {
         if let (Some(patience), Wait::Until(end)) = (&self.patience, planned) {
             let looked = self.looks(&mut patience.borrow_mut(), end, &mut **driver, &mut done);
             if !matches!(looked, Ok(false)) {
-                net.complete(&mut done);
+                net.take_in(&mut **driver, &mut done);
                 return looked.map(drop);
             }
         }
@@ -117,7 +117,7 @@ impl Core {
         if wait != Wait::Not && !self.spin {
             self.remote.wake_up();
         }
-        net.complete(&mut done);
+        net.take_in(&mut **driver, &mut done);
         turned
     }
 
@@ -415,7 +415,7 @@ impl Core {
         for _ in 0..2 {
             net.flush(&mut **driver, &mut done);
             let turned = driver.turn(Wait::Not, &mut done);
-            net.complete(&mut done);
+            net.take_in(&mut **driver, &mut done);
             if turned.is_err() {
                 break;
             }

@@ -290,8 +290,8 @@ impl Response {
         self.status == 0
     }
 
-    /// Whether the kernel has sent the answer on once it has taken it: it is no more than a new
-    /// connection's first window.
+    /// Whether the kernel sends all of the answer at the end of this side, which comes before the close: it is no more
+    /// than a new connection's first window.
     pub(crate) fn is_small(&self) -> bool {
         self.body_bytes <= FIRST_WINDOW_BYTES
     }

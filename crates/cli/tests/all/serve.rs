@@ -437,12 +437,19 @@ fn http_1_0_and_close_are_honoured() {
             assert_eq!(answer.header("connection"), Some("keep-alive"));
         }
 
-        let mut stream = server.connect();
-        let answer = ask(&mut stream, &hello("Connection: close\r\n"), false);
-        assert_eq!(answer.header("connection"), Some("close"));
-        // The end came in the segment of the last byte, so that no client closes first.
-        stream.set_nonblocking(true).expect("a socket");
-        assert_eq!(rest(&mut stream), "");
+        let ends_at_once = |_: &i32| {
+            let mut stream = server.connect();
+            let answer = ask(&mut stream, &hello("Connection: close\r\n"), false);
+            assert_eq!(answer.header("connection"), Some("close"));
+            stream.set_nonblocking(true).expect("a socket");
+            let is_end = matches!(stream.read(&mut [0]), Ok(0));
+            stream.set_nonblocking(false).expect("a socket");
+            assert_eq!(rest(&mut stream), "");
+            is_end
+        };
+        // In the segment of the last byte, so that no client closes first; but a kernel may send any segment before.
+        let ended = (0..20).filter(ends_at_once).count();
+        assert!(ended >= 10, "{driver}: {ended} of 20");
     }
 }
 

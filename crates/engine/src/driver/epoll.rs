@@ -378,7 +378,7 @@ impl Epoll {
             return false;
         };
         self.entry(socket).send = None;
-        // It had to wait: that its end follows does not matter any more.
+        // After a wait one segment more is of no account.
         self.send(socket, bytes, false, token, done);
         true
     }

@@ -222,8 +222,8 @@ pub(crate) struct Sending {
     pub is_awaited: bool,
     /// The time of its submission is to be known closely.
     pub is_timed: bool,
-    /// This side ends as soon as all of it is with the kernel, which may let the end go out in
-    /// the same segment.
+    /// The kernel may hold back the end of it, so that it goes out with the end of this side: the
+    /// loop must end that as soon as this send has completed.
     pub is_last: bool,
 }
 

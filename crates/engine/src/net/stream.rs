@@ -260,8 +260,7 @@ impl Net {
                             waits: send.blocked,
                             is_awaited: send.is_awaited() || stream.closing.is_some(),
                             is_timed: stream.is_client,
-                            is_last: send.queue.len() == 1
-                                && (send.end_wanted || stream.closing.is_some()),
+                            is_last: send.queue.len() == 1 && send.end_wanted,
                         };
                         // SAFETY: they stay in the queue, and are not changed, until the
                         // completion of this send takes them out.
@@ -446,6 +445,11 @@ impl Net {
             Err(errno) => send.error = Some(errno),
         }
         let finished = send.queue.is_empty();
+        if finished && send.end_wanted && !send.ended && !stream.closed {
+            // At once: what was sent last may wait in the kernel for this.
+            send.ended = true;
+            self.ends.push((stream.socket, completion.token));
+        }
         if finished || send.error.is_some() {
             send.waiter.wake(&self.queue);
         }

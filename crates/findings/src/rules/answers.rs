@@ -32,8 +32,7 @@ pub(super) fn refused_or_reset(case: &Case<'_>) -> Vec<Finding> {
     })
 }
 
-/// The part of the requests of the window that have no right answer, of whichever kind. All of them, where none was sent in it
-/// because of what failed before.
+/// The part of the requests of the window that have no right answer, of whichever kind; all, where there is none to rate.
 fn failed_share(case: &Case<'_>, load: &LoadReport) -> f64 {
     let counts = &load.counts;
     let failed = [
@@ -43,11 +42,17 @@ fn failed_share(case: &Case<'_>, load: &LoadReport) -> f64 {
     ];
     let failed = failed.into_iter().fold(0, u64::saturating_add) as f64;
     let all = failed + counts.completed.saturating_sub(counts.unexpected_status) as f64;
-    let failed_before = counts.warmup_failed > 0 || counts.connect_failed.total() > 0;
     match all > 0.0 {
         true => failed / all,
-        false => f64::from(u8::from(failed_before)),
+        false => f64::from(u8::from(has_none(load))),
     }
+}
+
+/// Whether no request ended in the window or after it, and some had failed before: the subject had gone.
+fn has_none(load: &LoadReport) -> bool {
+    let counts = &load.counts;
+    let failed_before = counts.warmup_failed > 0 || counts.connect_failed.total() > 0;
+    counts.completed == 0 && counts.drained == 0 && failed_before
 }
 
 /// What failures mean for the figures by their share of all requests.
@@ -140,6 +145,10 @@ const MANY_FAILED: (&str, &str) = (
      how long these would have taken.",
     "Check the subject's log of this trial; lower the load, or raise the time-out if late answers should count.",
 );
+const NONE: (&str, &str) = (
+    "No request ended in the window, and before it some had failed: there is no rate.",
+    "Check the subject's log of this trial; lower the load.",
+);
 const WRONG: (&str, &str) = (
     "The subject gave wrong answers under load: its rate is not that of the requested work.",
     "Fix the subject; its log of this trial may show what happened.",
@@ -190,7 +199,7 @@ pub(super) fn failed(case: &Case<'_>) -> Vec<Finding> {
             return Some(seen.severity(Severity::Invalid));
         }
         if seen.severity == Severity::Invalid {
-            (seen.meaning, seen.remedy) = MANY_FAILED;
+            (seen.meaning, seen.remedy) = if has_none(load) { NONE } else { MANY_FAILED };
         }
         Some(seen)
     })

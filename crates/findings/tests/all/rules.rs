@@ -261,7 +261,7 @@ fn p002_one_refused_or_reset_connection() {
     only(Code::P002, Severity::Invalid, &many);
     // It had gone before the window: its rate is not 0, but unknown.
     let gone = found(reported(|load| {
-        (load.completed, load.counts.completed) = (0, 0);
+        (load.completed, load.counts.completed, load.counts.drained) = (0, 0, 0);
         load.counts.connect_failed.refused = 1;
     }));
     let of_it = gone.iter().find(|of| of.code == Code::P002);

@@ -307,11 +307,11 @@ impl Connection {
         if output.send().await.is_err() {
             return output.stream.reset();
         }
-        // Before it is sent: the end goes out with the last of it. A client that has seen no end closes first,
-        // and its port is held for a minute.
-        match ending == Ending::Linger || output.stream.posted_bytes() > 0 {
-            true => output.stream.shutdown_write(),
-            false => output.stream.say_end(),
+        output.stream.say_end();
+        // Asked for before the answer is sent, so that both leave in one segment. A client that sees the answer without
+        // the end closes first, and its port stays in TIME_WAIT.
+        if ending == Ending::Linger || output.stream.posted_bytes() > 0 {
+            output.stream.shutdown_write();
         }
         if output.sent().await.is_err() {
             return output.stream.reset();

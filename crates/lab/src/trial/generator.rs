@@ -13,8 +13,8 @@ use std::rc::Rc;
 use prony_base::{Instant, Nanos, clock};
 use prony_engine::{Receiver, mailbox};
 use prony_record::{
-    Arrival, GeneratorEvent, Histogram, LatencyOrigin, LoadReport, LoadSpec, LoadTarget, LoadTls,
-    Pace, RateSearch, Role, Timestamps, Turn, Turned,
+    Arrival, GeneratorEvent, Histogram, HttpProtocol, LatencyOrigin, LoadReport, LoadSpec,
+    LoadTarget, LoadTls, Pace, RateSearch, Role, Timestamps, Turn, Turned,
 };
 use prony_runtime::services::{Context, Failure, Service};
 use rustix::process::Signal;
@@ -316,7 +316,7 @@ pub fn spec(order: &TrialOrder, entry: &Place, further: &[Place]) -> Result<Load
         ..LoadSpec::default()
     };
     let mut sent = sending::from_workload(&order.workload, &entry.authority, order.seed)?;
-    if spoken.requests_per_connection == Some(1) {
+    if spoken.requests_per_connection == Some(1) && spoken.protocol == HttpProtocol::Http1 {
         sent = sent.closing();
     }
     let users = sending::users_to_verify(&sent, 1 + further.len());
