@@ -598,6 +598,10 @@ fn no_mutated_file_of_a_stranger_ends_in_a_panic() {
     let of = |name: &str| fs::read(folder.join(name)).expect("a file");
     let write = |name: &str, bytes: &[u8]| fs::write(folder.join(name), bytes).expect("written");
     fs::remove_file(folder.join("run/records.sha256")).expect("it was sealed");
+    let claims = prony_testkit::root().join("experiments/realtime.toml");
+    let claims = claims.display().to_string();
+    let applied = done(&folder, &["report", "run", "--experiment", &claims]);
+    assert_eq!(applied.0, Some(0), "published.json is there");
     let trials = String::from_utf8(of("run/trials.jsonl")).expect("text");
     let few: String = trials.split_inclusive('\n').take(3).collect();
     write("run/trials.jsonl", few.as_bytes());

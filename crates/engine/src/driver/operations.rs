@@ -227,6 +227,13 @@ pub(crate) struct Sending {
     pub is_last: bool,
 }
 
+impl Sending {
+    /// The flag of send(2) for whether more comes at once.
+    pub fn more(self) -> i32 {
+        if self.is_last { libc::MSG_MORE } else { 0 }
+    }
+}
+
 /// The way to close a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Closing {

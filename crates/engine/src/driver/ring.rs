@@ -248,10 +248,7 @@ impl Ring {
         let len = bytes.len().min(SEND_BYTES_MAX) as u32;
         // WAITALL: the kernel itself continues after a short write where it may wait, and
         // takes one for a failure, which has a completion, where it may not.
-        let mut flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
-        if sending.is_last {
-            flags |= libc::MSG_MORE;
-        }
+        let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL | sending.more();
         let entry = opcode::Send::new(Fd(socket.raw()), bytes.start(), len);
         if sending.waits {
             // SAFETY: the bytes stay by the INVARIANT of InFlight.

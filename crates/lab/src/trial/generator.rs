@@ -257,11 +257,7 @@ enum Kind {
 /// # Errors
 /// A file of its requests is not the one that was planned.
 pub fn spec(order: &TrialOrder, entry: &Place, further: &[Place]) -> Result<LoadSpec, String> {
-    let cores = u32::try_from(order.cores.generator.len()).unwrap_or(1);
-    let threads = match order.cell.around.generators {
-        0 => cores.max(1),
-        threads => threads,
-    };
+    let threads = threads(order);
     let target = |place: &Place| LoadTarget {
         url: format!(
             "{}://{}{}",
@@ -328,6 +324,15 @@ pub fn spec(order: &TrialOrder, entry: &Place, further: &[Place]) -> Result<Load
         },
         ..spec
     }))
+}
+
+/// Threads of the generator: one for each of its cores, where the cell does not say.
+fn threads(order: &TrialOrder) -> u32 {
+    let cores = u32::try_from(order.cores.generator.len()).unwrap_or(1);
+    match order.cell.around.generators {
+        0 => cores.max(1),
+        threads => threads,
+    }
 }
 
 /// When the requests of a cell start. `rate_per_s`: the cell's, where its workload has several.
