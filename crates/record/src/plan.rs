@@ -368,6 +368,10 @@ pub struct PlannedWorkload {
     /// How long nothing is asked of a server before one request is, which is timed, nanoseconds; 0: not at all.
     #[serde(default, skip_serializing_if = "crate::answers::is_zero")]
     pub rest_ns: u64,
+    /// Its load is so many requests (of a scenario, users), without a warm-up, and ends with the last of them, or with the window's
+    /// planned end; `None`: it lasts until that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests_max: Option<u64>,
 }
 
 impl PlannedSubject {

@@ -14,6 +14,17 @@ const NAMED_MAX: usize = 8;
 /// `GET /hello`; `3 requests at random by weight (2 × GET /a, 1 × GET /b)`; `120 requests of log.txt (access-log, SHA-256
 /// 0123456789ab…), in turn`; what users do. With the body where there is one request alone and `with_body`.
 pub fn sent(workload: &PlannedWorkload, with_body: bool) -> String {
+    let what = what(workload, with_body);
+    match workload.requests_max {
+        None => what,
+        Some(count) => format!(
+            "{what}, {} in all and without a warm-up",
+            numbers::counted(count, "time")
+        ),
+    }
+}
+
+fn what(workload: &PlannedWorkload, with_body: bool) -> String {
     let Some(source) = &workload.source else {
         return one(&workload.request, with_body);
     };

@@ -103,6 +103,7 @@ pub fn workload(table: &Fields<'_>, usual_name: &str) -> Workload {
         counter: None,
         find_max: None,
         rest: None,
+        requests_max: None,
     }
 }
 

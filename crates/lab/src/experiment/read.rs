@@ -288,11 +288,16 @@ fn read_workload(table: &Fields<'_>) -> Option<Workload> {
         counter: service::read_counter(table),
         find_max: find_max::read(table),
         rest: table.get("rest"),
+        requests_max: table.get("requests_max"),
         ..keys::workload(table, usual_name)
     };
     if workload.find_max.is_some() && !workload.require.is_empty() {
         let message = "`require` cannot go with `find_max`, whose objective is what is required";
         table.note("require", message, "");
+    }
+    if workload.find_max.is_some() {
+        let message = "`requests_max` cannot go with `find_max`, which ends when it has found";
+        table.refuse(&["requests_max"], message, "");
     }
     if table.has("scenario") {
         // Its file says what is right of the answers to its steps.

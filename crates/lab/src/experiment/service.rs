@@ -91,7 +91,7 @@ pub fn read_counter(table: &Fields<'_>) -> Option<Counter> {
 /// Keys of requests to servers in a workload of programs or clients.
 pub fn refuse_without_request(table: &Fields<'_>) {
     let message = "`{key}` is for a workload with a `request`";
-    table.refuse(&["rows", "counter", "rest"], message, "");
+    table.refuse(&["rows", "counter", "rest", "requests_max"], message, "");
 }
 
 /// A cell has one proxy in front, and its output goes to one place.

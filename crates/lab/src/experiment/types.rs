@@ -239,6 +239,8 @@ pub struct Workload {
     pub find_max: Option<Search>,
     /// How long nothing is asked of a server before one request is, which is timed.
     pub rest: Option<Nanos>,
+    /// Its load ends with so many requests.
+    pub requests_max: Option<u64>,
 }
 
 /// What a workload sends where that is not one request alone.

@@ -22,7 +22,8 @@ pub fn is_cross_checked(plan: &Plan, cell: &Cell) -> bool {
     let workload = plan.workload_of(cell);
     let is_server = workload.is_none_or(|w| {
         let requests = w.work() == Work::Server;
-        requests && w.source.is_none() && w.arrival == Arrival::Closed && w.find_max.is_none()
+        let lasts = w.find_max.is_none() && w.requests_max.is_none();
+        requests && w.source.is_none() && w.arrival == Arrival::Closed && lasts
     });
     let subject = plan.subject_of(cell);
     let is_secure =

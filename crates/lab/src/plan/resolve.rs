@@ -376,6 +376,7 @@ fn planned_workloads(inputs: &Inputs<'_>, cells: &[Cell]) -> Vec<PlannedWorkload
                 .find_max
                 .map(|search| planned_search(search, duration, options)),
             rest_ns: workload.rest.map_or(0, |rest| rest.0),
+            requests_max: workload.requests_max,
         });
     }
     planned

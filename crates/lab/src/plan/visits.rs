@@ -187,6 +187,7 @@ fn why_fresh(plan: &Plan, cell: &Cell) -> Option<&'static str> {
             "its load is no closed loop without think time, and continues while servers are paused"
         }
         _ if has_users => "its users would be in the middle of their steps when servers are paused",
+        _ if workload.requests_max.is_some() => "its load is the first requests after the start",
         _ if workload.counter.is_some() => "a number that it keeps is read",
         _ if workload.find_max.is_some() => "its workload looks for a highest rate, step by step",
         _ if !cell.around.is_alone() => {

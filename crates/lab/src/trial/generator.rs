@@ -286,9 +286,12 @@ pub fn spec(order: &TrialOrder, entry: &Place, further: &[Place]) -> Result<Load
         further: further.iter().map(target).collect(),
         threads: threads.min(order.cell.connections.max(1)),
         connections: order.cell.connections,
-        warmup_ns: order.warmup_ns,
+        warmup_ns: match order.workload.requests_max {
+            None => order.warmup_ns,
+            Some(_) => 0,
+        },
         duration_ns: order.duration_ns,
-        requests_max: None,
+        requests_max: order.workload.requests_max,
         timeout_ns: order.workload.timeout_ns,
         expected_status: vec![order.workload.expect_status],
         checks: Some(&order.workload.expect_checks)

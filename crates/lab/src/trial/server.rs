@@ -16,6 +16,7 @@
 //!
 //! Not for: programs ([`super::program`]), or starting the servers ([`super::participants`]).
 
+use std::cell::RefCell;
 use std::future::Future;
 use std::rc::Rc;
 
@@ -26,7 +27,7 @@ use prony_wire::Method;
 
 use super::context::{Halt, TrialContext};
 use super::counter::{self, Expected, Resting};
-use super::generator::{self, Load, Window};
+use super::generator::{self, Driven, Load, Window};
 use super::lifecycle::{self, Lifecycle, STUCK, Sampling, TrialCourse};
 use super::participants::Participants;
 use super::profiling;
@@ -54,6 +55,8 @@ pub struct ServerTrial<'a> {
     pub(super) participants: Participants,
     /// Receives its turns, in a trial in turns.
     pub(super) turns: Turns,
+    /// The load's result, where the window ended with it.
+    driven: RefCell<Option<Result<Driven, Halt>>>,
     histogram: Option<Histogram>,
     counter: Option<PlannedCounter>,
 }
@@ -70,6 +73,7 @@ impl<'a> ServerTrial<'a> {
             lifecycle,
             turns,
             context,
+            driven: RefCell::default(),
             histogram: None,
         }
     }
@@ -157,10 +161,17 @@ impl<'a> ServerTrial<'a> {
         }
     }
 
-    async fn warm_up_and_measure(&mut self, window: Window) -> Result<Result<(), Halt>, Halt> {
+    async fn warm_up_and_measure(
+        &mut self,
+        window: Window,
+        load: &Load,
+    ) -> Result<Result<(), Halt>, Halt> {
         self.warm_up(window).await?;
         self.lifecycle.enter(Phase::Measure);
-        self.measure(window).await
+        match self.context.order.workload.requests_max {
+            None => self.measure(window).await,
+            Some(_) => self.measure_to_last(window, load).await,
+        }
     }
 
     /// Waits until shortly before the window, and resets the memory marks.
@@ -188,6 +199,28 @@ impl<'a> ServerTrial<'a> {
         self.note_late(late);
         watched?;
         Ok(lived)
+    }
+
+    /// Measures the window of a number of requests, which ends when the generator has told of the last of them.
+    async fn measure_to_last(
+        &mut self,
+        window: Window,
+        load: &Load,
+    ) -> Result<Result<(), Halt>, Halt> {
+        let told = async {
+            let driven = self.context.unless_interrupted(load.result()).await?;
+            self.driven.replace(Some(driven));
+            Ok(())
+        };
+        // It is over as soon as it is told: there is no end to wait for, and none to be late at.
+        let until_told = Window {
+            end: window.start,
+            ..window
+        };
+        let (watched, _, used) = self.pass_window(until_told, 0, told).await;
+        self.context.trial.borrow_mut().sampler_cpu_ns = Some(used.0);
+        watched?;
+        Ok(self.participants.check_alive("the window ended"))
     }
 
     /// Reads all clocks at both edges of a window, of which `samples` were taken before; it is slept through by `waiting`,
@@ -223,9 +256,16 @@ impl<'a> ServerTrial<'a> {
     }
 
     pub(super) async fn drain(&mut self, load: &Load) -> Result<(), Halt> {
-        let driven = self.context.unless_interrupted(load.result()).await?;
+        let driven = match self.driven.take() {
+            Some(driven) => driven,
+            None => self.context.unless_interrupted(load.result()).await?,
+        };
         let (report, histogram, search) = driven?;
         let mut trial = self.context.trial.borrow_mut();
+        if self.context.order.workload.requests_max.is_some() {
+            // What was used until the generator had told of its last request, was used for the requests.
+            trial.sampled_ns = report.window_ns;
+        }
         if self.context.order.generator.is_own() {
             trial.window_ns = report.window_ns;
         }
@@ -381,7 +421,7 @@ impl<'a> TrialCourse<'a> for ServerTrial<'a> {
         // A generator that fills its core would keep the clocks from being read in time.
         // An ordinary user may not be urgent; the record says when they were read late.
         let _ = launch::urgent(true);
-        let lived = self.warm_up_and_measure(window).await;
+        let lived = self.warm_up_and_measure(window, &load).await;
         let _ = launch::urgent(false);
         let lived = lived?;
         self.lifecycle

@@ -39,6 +39,10 @@ pub fn all() -> ExitCode {
             the_first_request_and_one_after_a_rest_are_timed,
         );
         add(
+            "a_load_of_so_many_requests_ends_with_the_last",
+            a_load_of_so_many_requests_ends_with_the_last,
+        );
+        add(
             "faults_are_recorded_and_the_run_goes_on",
             faults_are_recorded_and_the_run_goes_on,
         );
@@ -397,6 +401,24 @@ fn the_first_request_and_one_after_a_rest_are_timed(isolation: Isolation) {
         checking >= 300_000_000 + first.unwrap_or(0) + rested.unwrap_or(0),
         "{checking}"
     );
+}
+
+/// Its window of ten minutes is over with the last request, and what was sampled is no longer than the load.
+fn a_load_of_so_many_requests_ends_with_the_last(isolation: Isolation) {
+    let fixture = Fixture::new(isolation);
+    let mut plan = plan(vec![good()], 1, 600_000);
+    plan.workloads[0].requests_max = Some(37);
+    plan.warmup_ns = 600_000_000_000;
+    let run = fixture.run(&plan, &[]);
+    let trial = only(&run, "slow-start");
+    assert_eq!(trial.outcome, Outcome::Measured, "{trial:#?}");
+    let load = trial.load.as_ref().expect("its load");
+    assert_eq!((load.completed, load.counts.warmup_completed), (37, 0));
+    assert_eq!(
+        (trial.window_ns, trial.sampled_ns),
+        (load.window_ns, load.window_ns)
+    );
+    assert!(process(trial, Role::Subject).cpu_ns > 0);
 }
 
 fn faults_are_recorded_and_the_run_goes_on(isolation: Isolation) {

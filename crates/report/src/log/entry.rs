@@ -514,9 +514,10 @@ fn asked(w: &PlannedWorkload) -> impl Serialize + use<> {
         bearer: String::new(),
         ..of.clone()
     });
-    let counter = match &w.find_max {
-        Some(of) => json(&(&w.counter, of)),
-        None => json(&w.counter),
+    let counter = match (&w.find_max, w.requests_max) {
+        (Some(of), _) => json(&(&w.counter, of)),
+        (None, Some(requests)) => json(&(&w.counter, requests)),
+        (None, None) => json(&w.counter),
     };
     let same = match &source {
         None => json(&same),
