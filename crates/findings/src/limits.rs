@@ -1,5 +1,9 @@
 //! The thresholds of all rules; the pages in `docs/findings` give the same numbers.
 
+use prony_base::Nanos;
+
+/// The kernel counts the time of cores in ticks of 10 ms: shorter windows have too few of them.
+pub const CORE_TIMES_FROM: Nanos = Nanos::from_millis(100);
 /// P001: a side is saturated from this share of the window on.
 pub const SATURATED_SHARE: f64 = 0.95;
 /// P001: and the generator's own threads used this share of the window.

@@ -35,8 +35,12 @@ pub fn share_of_window(trial: &Trial, time: Nanos) -> Option<Share> {
     Some(Share(time.0 as f64 / sampled(trial)?.0 as f64))
 }
 
-/// Busy time of the busiest core of a role, all that ran on it included.
+/// Busy time of the busiest core of a role, all that ran on it included. `None` of a window of a few ticks, in which the kernel
+/// counts it.
 pub fn busiest_core(trial: &Trial, role: Role) -> Option<Share> {
+    if sampled(trial)? < limits::CORE_TIMES_FROM {
+        return None;
+    }
     let cores = trial.cores.iter().filter(|core| core.role == Some(role));
     let busiest = cores.map(|core| core.busy_ns).max()?;
     share_of_window(trial, Nanos(busiest))
@@ -274,9 +278,14 @@ pub fn cpu_per_request(trial: &Trial, role: Role) -> Option<Time> {
 
 /// CPU time of the window a completed request.
 pub fn each_request(trial: &Trial, time: Nanos) -> Option<Time> {
+    let load = trial.load.as_ref()?;
+    if load.requests_max.is_some() {
+        // All of it was for them: after the last nothing was asked.
+        return (load.completed > 0).then(|| Time(time.0 as f64 / load.completed as f64));
+    }
     let cores = share_of_window(trial, time)?;
     // The samplers' window may be a little longer than the generator's: cores' worth ÷ rate.
-    per_request(cores.0, trial.load.as_ref()?)
+    per_request(cores.0, load)
 }
 
 /// CPU time of the generator's threads a completed request, by their own clocks, without that of looking for answers before sleeping.

@@ -654,6 +654,7 @@ fn add_up(
         data_ended: counted.iter().any(|thread| thread.data_ended),
         scenario: scenario_of(scenario, &counted, length),
         redirects: hops_of(&counted).map(|hops| hops.report()),
+        requests_max: spec.requests_max,
         unsent: counted.iter().map(|thread| thread.unsent).sum(),
         ..LoadReport::default()
     };

@@ -452,6 +452,9 @@ pub struct LoadReport {
     /// "at least".
     #[serde(default)]
     pub drain_cut: bool,
+    /// The load was to end with so many requests (of a scenario, iterations); `None`: with its window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests_max: Option<u64>,
     /// Requests (of a scenario, iterations) that were to be sent (`requests_max`) and were not, because the server could not be reached any more.
     #[serde(default)]
     pub unsent: u64,

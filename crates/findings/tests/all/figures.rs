@@ -137,6 +137,24 @@ fn shares_are_of_the_time_over_which_was_sampled() {
     assert_eq!(measure::subject_busy(&without), Some(Share(0.225)));
     without.processes.clear();
     assert_eq!(measure::subject_busy(&without), None);
+    let mut short = served();
+    (short.sampled_ns, short.window_ns) = (99_999_999, 50_000_000);
+    assert_eq!(measure::busiest_core(&short, Role::Subject), None);
+}
+
+#[test]
+fn cpu_time_of_a_number_of_requests_is_theirs_however_long_was_sampled() {
+    let mut trial = served();
+    let each = |trial: &Trial| measure::each_request(trial, Nanos(hundredths(30)));
+    let over_the_window = each(&trial).expect("it was answered").0;
+    let load = trial.load.as_mut().expect("a load");
+    load.requests_max = Some(load.completed);
+    let all = hundredths(30) as f64 / load.completed as f64;
+    assert_eq!(each(&trial), Some(Time(all)));
+    assert!(
+        (over_the_window / all - 0.5).abs() < 0.001,
+        "twice the window was sampled"
+    );
 }
 
 #[test]

@@ -262,10 +262,6 @@ impl<'a> ServerTrial<'a> {
         };
         let (report, histogram, search) = driven?;
         let mut trial = self.context.trial.borrow_mut();
-        if self.context.order.workload.requests_max.is_some() {
-            // What was used until the generator had told of its last request, was used for the requests.
-            trial.sampled_ns = report.window_ns;
-        }
         if self.context.order.generator.is_own() {
             trial.window_ns = report.window_ns;
         }
