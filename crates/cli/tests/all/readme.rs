@@ -556,16 +556,10 @@ fn with_appendix(name: &str) -> String {
 
 /// Documents that are older than their experiments, each with the reason. They are to be made
 /// again on an idle machine, by the command that stands in each.
-const OLDER: [(&str, &str); 2] = [
-    (
-        "docs/documents/nibiru/document.md",
-        "it has no rows in which both hosts close each connection, and its generator slept with few",
-    ),
-    (
-        "docs/documents/ichor-runtime/document.md",
-        "the experiment has another quick run since; the whole one is as it was",
-    ),
-];
+const OLDER: [(&str, &str); 1] = [(
+    "docs/documents/ichor-runtime/document.md",
+    "the experiment has another quick run since; the whole one is as it was",
+)];
 /// Documents of many runs.
 const LOGS: [&str; 1] = ["docs/documents/nibiru.md"];
 
