@@ -138,6 +138,15 @@ impl Instant {
     pub fn since(self, earlier: Instant) -> Nanos {
         Nanos(self.0.saturating_sub(earlier.0))
     }
+
+    /// The same moment on another clock, on which the moment `from` is `to`; never stays never. What cannot be told there wraps around.
+    #[must_use]
+    pub fn rebased(self, from: Instant, to: Instant) -> Instant {
+        match self {
+            Instant::NEVER => self,
+            Instant(at) => Instant(at.wrapping_sub(from.0).wrapping_add(to.0)),
+        }
+    }
 }
 
 impl Add<Nanos> for Instant {
@@ -166,6 +175,15 @@ mod tests {
         assert_eq!(shown(4_590_000), "4.59ms");
         assert_eq!(shown(272_470_000), "272ms");
         assert_eq!(shown(1_070_000_000), "1.07s");
+    }
+
+    #[test]
+    fn a_moment_is_told_by_another_clock_and_back() {
+        let (here, there) = (Instant(1_000), Instant(50));
+        assert_eq!(Instant(1_030).rebased(here, there), Instant(80));
+        assert_eq!(Instant(80).rebased(there, here), Instant(1_030));
+        assert_eq!(Instant(990).rebased(here, there), Instant(40));
+        assert_eq!(Instant::NEVER.rebased(here, there), Instant::NEVER);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::error::Error;
 
+use prony_agents::fleet::FleetError;
 use prony_lab::run::RunError;
 use prony_lab::store::StoreError;
 use prony_lab::supervise::SupervisorError;
@@ -16,6 +17,11 @@ use crate::Ending;
 pub fn ending(error: &anyhow::Error) -> Ending {
     if matches!(error.downcast_ref(), Some(LoadError::Unreachable { .. })) {
         return Ending::Invalid;
+    }
+    match error.downcast_ref() {
+        Some(FleetError::Agent { .. } | FleetError::NoneLeft(_)) => return Ending::Invalid,
+        Some(FleetError::Interrupted) => return Ending::Interrupted,
+        _ => {}
     }
     cause::ending(error, is_of_machine)
 }

@@ -8,6 +8,7 @@
 //! - [`Ending`]: how a command ended, and so its exit code.
 #![forbid(unsafe_code)]
 
+mod agent;
 mod bundle;
 mod cause;
 mod check;
@@ -107,6 +108,7 @@ pub fn run(
 fn dispatch(command: Command, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
     match command {
         Command::Load(words) => load::run(&words, streams),
+        Command::Agent(words) => agent::run(&words, streams),
         Command::Run(words) => run::run(&words, streams),
         Command::Report(words) => report::run(&words, streams),
         Command::Compare(words) => compare::run(&words, streams),

@@ -1,5 +1,6 @@
 //! `prony load`: drive one URL.
 
+pub mod agents;
 mod answer_words;
 mod debug;
 mod ending;
@@ -65,7 +66,7 @@ pub fn run(words: &LoadWords, streams: &mut Streams<'_>) -> anyhow::Result<Endin
     if let Some(count) = words.debug.debug {
         return debug::exchanges(&spec, count, words.allow_failures, streams);
     }
-    if let Some(crowded) = crowded(spec.threads) {
+    if let Some(crowded) = crowded(spec.threads).filter(|_| words.agents.count().is_none()) {
         writeln!(streams.err, "prony: {crowded}")?;
     }
     for file in [&words.json, &words.seconds, &words.trace]
@@ -91,6 +92,7 @@ pub fn run(words: &LoadWords, streams: &mut Streams<'_>) -> anyhow::Result<Endin
     }
     if !to_stdout {
         write!(streams.out, "{}", summary::text(&outcome, words.latency))?;
+        write!(streams.out, "{}", agents::text(&outcome.report.agents))?;
         write!(streams.out, "{}{}", notes.concat(), require::text(&judged))?;
     }
     let script_failed = script::end(scripted.as_ref(), &outcome, to_stdout, streams)?;
@@ -128,7 +130,10 @@ fn watched(
     let mut notes = Vec::new();
     let ran = |shown: &mut dyn Observer| {
         let mut watch = LoadWatch::new(shown, scripted, &words.judged, outputs);
-        let outcome = script::run(spec, scripted, &mut watch);
+        let outcome = match words.agents.count() {
+            None => script::run(spec, scripted, &mut watch).map_err(tls::explained),
+            Some(_) => agents::run(spec, &words.agents, words.yes_i_own_this_host, &mut watch),
+        };
         outcome.map(|mut outcome| {
             let (judged, outputs) = watch.judged(&words.judged, &mut outcome);
             (outcome, judged, outputs)
@@ -146,7 +151,7 @@ fn watched(
         line.bar.finish_and_clear();
         ended
     };
-    let (outcome, judged, outputs) = ended.map_err(tls::explained)?;
+    let (outcome, judged, outputs) = ended?;
     Ok((outcome, judged, outputs, notes))
 }
 
@@ -251,13 +256,7 @@ fn write_seconds(
 
 /// The words, checked, with nothing left to default; and what the user has to know of them.
 fn resolve(words: &LoadWords) -> anyhow::Result<(LoadSpec, Vec<String>)> {
-    let threads = words.threads.unwrap_or(THREADS.min(words.connections));
-    if words.connections < threads {
-        bail!(
-            "{} cannot be shared out over {threads} threads: give at least as many connections (-c) as threads (-t)",
-            counted(words.connections, "connection"),
-        );
-    }
+    let threads = threads(words)?;
     let requests = sources::resolve(words)?;
     require::check_steps(&words.judged, requests.scenario.as_ref())?;
     let (url, replay) = (&requests.url, requests.replay);
@@ -321,6 +320,26 @@ fn resolve(words: &LoadWords) -> anyhow::Result<(LoadSpec, Vec<String>)> {
     Ok((spec, requests.notes))
 }
 
+/// Threads in all: at least one for each machine, and a connection for each.
+fn threads(words: &LoadWords) -> anyhow::Result<u32> {
+    let machines = words.agents.count().unwrap_or(1);
+    let usual = THREADS.saturating_mul(machines);
+    let threads = words.threads.unwrap_or(usual.min(words.connections));
+    if words.connections < threads {
+        bail!(
+            "{} cannot be shared out over {threads} threads: give at least as many connections (-c) as threads (-t)",
+            counted(words.connections, "connection"),
+        );
+    }
+    if threads < machines {
+        bail!(
+            "{} cannot be shared out over {machines} machines: give at least one thread (-t) and one connection (-c) for each",
+            counted(threads, "thread"),
+        );
+    }
+    Ok(threads)
+}
+
 /// Where connections go, which may be sent load.
 fn addresses(words: &LoadWords, url: &LoadUrl) -> anyhow::Result<Vec<SocketAddr>> {
     let is_owned = words.yes_i_own_this_host;
@@ -372,6 +391,10 @@ impl Observer for LiveLine {
 
     fn progress(&mut self, completed: u64, failed: u64) -> bool {
         let now = clock::monotonic();
+        if self.start == Instant::ZERO {
+            // It has not begun: agents are started, or connect.
+            return !self.interrupted.load(Relaxed);
+        }
         let elapsed = now.since(self.start);
         let since = now.since(self.last.0).as_secs_f64();
         if since > 0.0 {

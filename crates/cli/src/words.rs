@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use clap::{Parser, Subcommand};
 
+use crate::agent::AgentCommandWords;
 use crate::bundle::words::{BundleWords, ReproduceWords};
 use crate::check::CheckWords;
 use crate::clean::CleanWords;
@@ -41,7 +42,7 @@ pub struct Words {
 
 /// The commands by what somebody wants to do, as `--help` lists them: each that is shown is in one group.
 const GROUPS: [(&str, &[&str]); 8] = [
-    ("Load one URL", &["load"]),
+    ("Load one URL", &["load", "agent"]),
     ("Compare", &["compare", "stats"]),
     (
         "Experiments and their documents",
@@ -77,6 +78,8 @@ fn template() -> String {
 pub enum Command {
     /// Drive one URL and report what was measured (takes wrk's flags)
     Load(Box<LoadWords>),
+    /// Be one of the machines from which `prony load --ssh` drives a server
+    Agent(AgentCommandWords),
     /// Run an experiment and write its document
     Run(RunWords),
     /// Render the document of a run directory again

@@ -1,6 +1,7 @@
 //! The arrivals of an open pace on one thread, and how they are counted.
 
 use prony_base::Instant;
+use serde::{Deserialize, Serialize};
 
 use crate::pace::Schedule;
 
@@ -31,7 +32,7 @@ impl Open {
 }
 
 /// Counts of one thread's arrivals.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArrivalCounts {
     /// Drawn.
     pub scheduled: u64,

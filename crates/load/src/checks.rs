@@ -12,6 +12,7 @@ use prony_base::{Instant, Nanos, clock};
 use prony_record::{AnswerChecks, CheckCount, LoadSpec, PreparedRequest};
 use prony_wire::Headers;
 use regex::bytes::{Regex, RegexBuilder};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::coded::UNDECODED;
@@ -29,7 +30,7 @@ const KEPT_BYTES_MAX: usize = 64 << 10;
 const REGEX_BYTES_MAX: usize = 1 << 20;
 
 /// An answer that failed a check, kept for looking.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct FailedAnswer {
     /// The check, in words.
     pub check: String,

@@ -11,12 +11,14 @@ use std::task::Poll;
 
 use prony_base::{Instant, Nanos, clock};
 use prony_engine::{Arrival, Handle, Receiver, Task};
-use prony_record::Turned;
+use prony_record::{LoadSpec, Turned};
+use serde::{Deserialize, Serialize};
 
 use crate::arrivals::ArrivalCounts;
 use crate::coalescing;
 use crate::connection::{self, OpenConnection};
 use crate::interval::{INTERVAL, LAST_READING, LoadTotals};
+use crate::latencies::COUNT_MAX;
 use crate::outstanding::SlotState;
 use crate::recorder::{Recorder, SLICE};
 use crate::redirect::figures::HopFigures;
@@ -58,7 +60,7 @@ impl Turns {
 }
 
 /// The CPU time of a thread: all, and that of looking for news instead of sleeping.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct CpuTime {
     pub all: Nanos,
     pub spun: Nanos,
@@ -118,6 +120,7 @@ impl ControlLoop {
 }
 
 /// The results of one thread.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Counted {
     /// Its counts.
     pub recorder: Recorder,
@@ -144,6 +147,65 @@ pub struct Counted {
 }
 
 impl Counted {
+    /// What a thread had counted whose machine is lost, by its last totals, in a window from `start` to `end`.
+    pub fn until_lost(
+        spec: &LoadSpec,
+        totals: &LoadTotals,
+        (start, end): (Instant, Instant),
+    ) -> Counted {
+        let counts = &totals.counts;
+        let arrivals = spec.pace.is_open().then(|| ArrivalCounts {
+            scheduled: counts.sent.saturating_add(totals.waiting),
+            // Of the others it is not known: that they were not answered says nothing of the server.
+            in_window: counts.completed.saturating_add(counts.failed.total()),
+            waiting: totals.waiting,
+            waiting_max: totals.waiting,
+            ..ArrivalCounts::default()
+        });
+        Counted {
+            recorder: Recorder::until_lost(start, spec.latency_from, totals),
+            arrivals,
+            cpu: CpuTime::default(),
+            coalescing: Nanos::ZERO,
+            finished: end,
+            drain_cut: totals.outstanding > 0,
+            unsent: 0,
+            data_ended: false,
+            trace: Vec::new(),
+            scenario: None,
+            hops: None,
+        }
+    }
+
+    /// Whether it may be what a thread counted whose window of at most `length` began at `start`.
+    pub fn is_plausible(&self, start: Instant, length: Nanos) -> bool {
+        let arrivals = self.arrivals.unwrap_or_default();
+        let hops = self.hops.as_ref().map_or(0, |hops| hops.followed);
+        let counts = [
+            arrivals.scheduled,
+            arrivals.in_window,
+            arrivals.waiting,
+            arrivals.dropped,
+            arrivals.dropped_in_window,
+            arrivals.waiting_max,
+            self.unsent,
+            self.cpu.all.0,
+            self.cpu.spun.0,
+        ];
+        counts.iter().all(|count| *count <= COUNT_MAX)
+            && self.recorder.is_plausible(start, length)
+            && hops <= self.recorder.counts().sent
+    }
+
+    /// Tells its times by another clock, on which the moment `from` is `to`.
+    pub fn rebase(&mut self, from: Instant, to: Instant) {
+        self.recorder.rebase(from, to);
+        self.finished = self.finished.rebased(from, to);
+        for times in &mut self.trace {
+            times.rebase(from, to);
+        }
+    }
+
     /// What it comes to at the end of the run.
     pub fn totals(&self) -> LoadTotals {
         let steps = self.scenario.as_ref().map(ScenarioFigures::so_far);

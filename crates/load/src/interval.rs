@@ -9,15 +9,16 @@ use std::sync::mpsc;
 
 use prony_base::Nanos;
 use prony_record::{Counts, Failures};
+use serde::{Deserialize, Serialize};
 
-use crate::latencies::Latencies;
+use crate::latencies::{Buckets, COUNT_MAX, Latencies};
 use crate::recorder::add_counts;
 
 /// A second.
 pub const INTERVAL: Nanos = Nanos::from_secs(1);
 
 /// What a step of a scenario has come to in the window, as the report counts it in the end.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct StepTotals {
     /// Requests answered.
     pub completed: u64,
@@ -28,7 +29,7 @@ pub struct StepTotals {
 }
 
 /// Counts of the run so far.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct LoadTotals {
     /// Every request.
     pub counts: Counts,
@@ -53,8 +54,61 @@ pub struct LoadTotals {
 }
 
 impl LoadTotals {
+    /// The counts without the histograms.
+    fn bare(&self) -> LoadTotals {
+        LoadTotals {
+            status: self.status.clone(),
+            steps: self.steps.clone(),
+            latency: Latencies::default(),
+            lateness: Latencies::default(),
+            ..*self
+        }
+    }
+
+    /// What is to be told of them where `told` was told before.
+    pub fn beyond(&self, told: &ToldTotals) -> ToldTotals {
+        ToldTotals {
+            so_far: self.bare(),
+            latency: Buckets::from(&self.latency).since(&told.latency),
+            lateness: Buckets::from(&self.lateness).since(&told.lateness),
+        }
+    }
+
+    /// Whether these may be of a later moment than `before`: nothing is less, and nothing beyond what can be counted.
+    pub fn follows(&self, before: &LoadTotals) -> bool {
+        let of = |totals: &LoadTotals| {
+            let counts = totals.counts;
+            let bytes = [totals.received_bytes, totals.sent_bytes];
+            let counts = [
+                counts.sent,
+                counts.completed,
+                totals.errors(),
+                totals.ended(),
+            ];
+            counts.into_iter().chain(bytes)
+        };
+        let steps = self.steps.iter();
+        let steps = steps.flat_map(|of| [of.completed, of.unexpected_status, of.failed]);
+        let status = self.status.iter().map(|(_, count)| *count);
+        let counts = &self.counts;
+        let others = [
+            counts.warmup_completed,
+            counts.warmup_failed,
+            counts.acknowledged,
+            counts.sent_in_drain,
+            counts.in_flight,
+            self.connections_open,
+            self.outstanding,
+            self.waiting,
+        ];
+        let mut others = steps.chain(status).chain(others);
+        let mut both = of(self).zip(of(before));
+        both.all(|(now, then)| then <= now && now <= COUNT_MAX)
+            && others.all(|count| count <= COUNT_MAX)
+    }
+
     /// Adds those of another thread at the same moment.
-    fn add(&mut self, other: &LoadTotals) {
+    pub fn add(&mut self, other: &LoadTotals) {
         add_counts(&mut self.counts, &other.counts);
         for &(code, count) in &other.status {
             match self.status.binary_search_by_key(&code, |&(code, _)| code) {
@@ -86,15 +140,51 @@ impl LoadTotals {
     /// connect.
     pub fn errors(&self) -> u64 {
         let of = &self.counts;
-        let after = of.drain_failed + of.abandoned;
-        of.failed.total() + of.unexpected_status + after + of.connect_failed.total()
+        let after = of.drain_failed.saturating_add(of.abandoned);
+        let parts = [
+            of.failed.total(),
+            of.unexpected_status,
+            after,
+            of.connect_failed.total(),
+        ];
+        parts.into_iter().fold(0, u64::saturating_add)
     }
 
     /// Answers of the window, failed requests, and those failed attempts to connect that are among the errors.
     pub fn ended(&self) -> u64 {
         let of = &self.counts;
-        let after = of.drained + of.drain_failed + of.abandoned;
-        of.completed + of.failed.total() + after + of.connect_failed.total()
+        let after = [of.drained, of.drain_failed, of.abandoned];
+        let parts = [of.completed, of.failed.total(), of.connect_failed.total()];
+        parts.into_iter().chain(after).fold(0, u64::saturating_add)
+    }
+}
+
+/// What a part of a load tells each second: its counts so far, and the latencies that are new. Added up, what it has told.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ToldTotals {
+    /// The counts of the run so far, without its histograms.
+    pub so_far: LoadTotals,
+    /// Latencies.
+    pub latency: Buckets,
+    /// How late the generator sent these.
+    pub lateness: Buckets,
+}
+
+impl ToldTotals {
+    /// Goes on to what is told `next`.
+    pub fn go_on(&mut self, next: &ToldTotals) {
+        self.so_far = next.so_far.bare();
+        self.latency.add(&next.latency);
+        self.lateness.add(&next.lateness);
+    }
+
+    /// All that was told.
+    pub fn totals(&self) -> LoadTotals {
+        LoadTotals {
+            latency: Latencies::from(self.latency.clone()),
+            lateness: Latencies::from(self.lateness.clone()),
+            ..self.so_far.bare()
+        }
     }
 }
 
@@ -142,12 +232,12 @@ impl LoadInterval {
             number,
             start: span.0,
             end: span.1,
-            completed: now.counts.completed - before.counts.completed,
+            completed: now.counts.completed.saturating_sub(before.counts.completed),
             failed: failed(&now).saturating_sub(failed(before)),
             errors: now.errors().saturating_sub(before.errors()),
             ended: now.ended().saturating_sub(before.ended()),
-            received_bytes: now.received_bytes - before.received_bytes,
-            sent_bytes: now.sent_bytes - before.sent_bytes,
+            received_bytes: now.received_bytes.saturating_sub(before.received_bytes),
+            sent_bytes: now.sent_bytes.saturating_sub(before.sent_bytes),
             latency: now.latency.since(&before.latency),
             lateness: now.lateness.since(&before.lateness),
             steps: steps_between(&before.steps, &now.steps),
@@ -186,28 +276,23 @@ pub type ThreadReading = (u64, u32, LoadTotals);
 /// Puts the readings of all threads together.
 pub struct Intervals {
     readings: mpsc::Receiver<ThreadReading>,
-    /// Of each thread, what has come and is not used yet.
-    waiting: Vec<VecDeque<LoadTotals>>,
-    /// Of each thread that has ended, its last.
-    ended: Vec<Option<Box<LoadTotals>>>,
-    before: LoadTotals,
-    next: u64,
+    first: u32,
+    /// Of each thread, what was told.
+    told: Vec<ToldTotals>,
+    sum: IntervalSum,
 }
 
 impl Intervals {
-    /// Of `threads` threads, and where each sends its readings: one for each second in turn.
-    pub fn new(threads: u32) -> (mpsc::Sender<ThreadReading>, Intervals) {
+    /// Of so many threads, of which `first` is the first, and where each sends its readings: one for each second in turn.
+    pub fn new(first: u32, count: u32) -> (mpsc::Sender<ThreadReading>, Intervals) {
         let (send, readings) = mpsc::channel();
-        let mut waiting = Vec::new();
-        waiting.resize_with(threads as usize, VecDeque::new);
-        let mut ended = Vec::new();
-        ended.resize_with(threads as usize, || None);
+        let mut told = Vec::new();
+        told.resize_with(count as usize, ToldTotals::default);
         let intervals = Intervals {
             readings,
-            waiting,
-            ended,
-            before: LoadTotals::default(),
-            next: 0,
+            first,
+            told,
+            sum: IntervalSum::new(count),
         };
         (send, intervals)
     }
@@ -215,25 +300,102 @@ impl Intervals {
     /// The next interval of which all threads that have not ended have sent their readings.
     pub fn next(&mut self) -> Option<LoadInterval> {
         for (number, thread, totals) in self.readings.try_iter() {
+            let place = (thread - self.first) as usize;
+            let told = &mut self.told[place];
+            let new = totals.beyond(told);
+            told.go_on(&new);
             match number {
-                LAST_READING => self.ended[thread as usize] = Some(Box::new(totals)),
-                _ => self.waiting[thread as usize].push_back(totals),
+                LAST_READING => self.sum.end(place, new),
+                _ => self.sum.add(place, &new),
             }
         }
-        let mut threads = self.waiting.iter().zip(&self.ended);
-        let is_known = threads.all(|(waiting, ended)| !waiting.is_empty() || ended.is_some());
-        // Where all have ended, what is left is the rest.
-        if !is_known || self.waiting.iter().all(VecDeque::is_empty) {
+        self.sum.close_next()
+    }
+
+    /// See [`IntervalSum::rest`].
+    pub fn rest(
+        &mut self,
+        length: Nanos,
+        all: impl Iterator<Item = LoadTotals>,
+    ) -> Option<LoadInterval> {
+        self.sum.rest(length, all)
+    }
+}
+
+/// The seconds of several who count: of threads, or of agents.
+#[derive(Debug)]
+pub struct IntervalSum {
+    /// Of the next second and those after it, what was told of them.
+    open: VecDeque<ToldTotals>,
+    /// Of each who counts, how many seconds were told of.
+    told: Vec<u64>,
+    /// Of each that has ended, its last counts, which hold for all seconds that follow.
+    ended: Vec<Option<LoadTotals>>,
+    before: LoadTotals,
+    next: u64,
+}
+
+impl IntervalSum {
+    /// Of `count` who count.
+    pub fn new(count: u32) -> IntervalSum {
+        IntervalSum {
+            open: VecDeque::new(),
+            told: vec![0; count as usize],
+            ended: vec![None; count as usize],
+            before: LoadTotals::default(),
+            next: 0,
+        }
+    }
+
+    /// What `who` tells of its next second.
+    pub fn add(&mut self, who: usize, told: &ToldTotals) {
+        let second = self.second(self.told[who]);
+        second.so_far.add(&told.so_far);
+        second.latency.add(&told.latency);
+        second.lateness.add(&told.lateness);
+        self.told[who] += 1;
+    }
+
+    /// `who` has ended, and tells of what was left.
+    pub fn end(&mut self, who: usize, told: ToldTotals) {
+        let is_new = told.latency != Buckets::default() || told.lateness != Buckets::default();
+        if is_new {
+            let second = self.second(self.told[who].max(self.next));
+            second.latency.add(&told.latency);
+            second.lateness.add(&told.lateness);
+        }
+        self.ended[who] = Some(told.so_far);
+    }
+
+    fn second(&mut self, number: u64) -> &mut ToldTotals {
+        let place = number.saturating_sub(self.next) as usize;
+        if place >= self.open.len() {
+            self.open.resize_with(place + 1, ToldTotals::default);
+        }
+        &mut self.open[place]
+    }
+
+    /// The next second of which all that have not ended have told.
+    pub fn close_next(&mut self) -> Option<LoadInterval> {
+        let mut all = self.told.iter().zip(&self.ended);
+        let is_known = all.all(|(told, ended)| *told > self.next || ended.is_some());
+        // Where all have told of no more, what is left is the rest.
+        if !is_known || self.told.iter().all(|told| *told <= self.next) {
             return None;
         }
-        let mut all = LoadTotals::default();
-        for (waiting, ended) in self.waiting.iter_mut().zip(&self.ended) {
-            match (waiting.pop_front(), ended) {
-                (Some(totals), _) => all.add(&totals),
-                (None, Some(last)) => all.add(last),
-                (None, None) => {}
+        let mut second = self.open.pop_front().unwrap_or_default();
+        for (told, ended) in self.told.iter().zip(&self.ended) {
+            if let Some(last) = ended.as_ref().filter(|_| *told <= self.next) {
+                second.so_far.add(last);
             }
         }
+        let mut all = LoadTotals {
+            latency: self.before.latency.clone(),
+            lateness: self.before.lateness.clone(),
+            ..second.so_far.bare()
+        };
+        all.latency.add_buckets(&second.latency);
+        all.lateness.add_buckets(&second.lateness);
         let start = INTERVAL * self.next;
         Some(self.close((start, start + INTERVAL), all))
     }
@@ -277,7 +439,7 @@ mod tests {
 
     #[test]
     fn what_was_in_flight_at_the_end_was_in_no_interval() {
-        let (_send, mut intervals) = Intervals::new(2);
+        let (_send, mut intervals) = Intervals::new(0, 2);
         let mut one = totals(3, &[10, 20, 30]);
         (one.counts.sent, one.counts.in_flight, one.counts.drained) = (4, 1, 1);
         let rest = intervals.rest(INTERVAL, [one.clone(), one].into_iter());
@@ -288,7 +450,7 @@ mod tests {
 
     #[test]
     fn steps_of_all_threads_are_added_and_told_by_the_second() {
-        let (send, mut intervals) = Intervals::new(2);
+        let (send, mut intervals) = Intervals::new(0, 2);
         let with = |completed, failed| LoadTotals {
             steps: vec![
                 StepTotals {
@@ -317,7 +479,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_has_ended_stands_for_itself_in_the_seconds_of_the_others() {
-        let (send, mut intervals) = Intervals::new(2);
+        let (send, mut intervals) = Intervals::new(0, 2);
         let say = |second, thread, totals| send.send((second, thread, totals)).unwrap();
         say(0, 0, totals(3, &[10, 20, 30]));
         say(LAST_READING, 1, totals(1, &[100]));
@@ -332,7 +494,7 @@ mod tests {
 
     #[test]
     fn a_second_is_over_when_all_threads_have_said_so_and_its_counts_are_differences() {
-        let (send, mut intervals) = Intervals::new(2);
+        let (send, mut intervals) = Intervals::new(0, 2);
         let say = |second, thread, totals| send.send((second, thread, totals)).unwrap();
         say(0, 0, totals(3, &[10, 20, 30]));
         say(1, 0, totals(4, &[10, 20, 30, 40]));

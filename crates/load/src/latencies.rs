@@ -1,21 +1,83 @@
 //! The histogram of latencies that all of Prony's generators and clients share: three significant digits, up to
 //! an hour, and a place for what never ended.
 
+use std::collections::BTreeMap;
+
 use hdrhistogram::Histogram as Hdr;
 use prony_base::Nanos;
 use prony_record::{Histogram, LatencyNs, NEVER, SCHEMA};
+use serde::{Deserialize, Serialize};
 
 /// Significant digits.
 const DIGITS: u8 = 3;
+/// More is never counted, so that the counts of many threads can be added.
+pub const COUNT_MAX: u64 = 1 << 52;
 /// Largest latency that is told apart; a longer one counts as this.
 const LATENCY_MAX: Nanos = Nanos::from_secs(3_600);
 
 /// Latencies, counted. The first one takes a quarter of a megabyte; recording another allocates nothing and takes a
 /// few nanoseconds.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(from = "Buckets", into = "Buckets")]
 pub struct Latencies {
     finite: Option<Hdr<u64>>,
     infinite: u64,
+}
+
+/// Latencies by bucket: the highest value of each that has any, and how many it has; and how many are infinite. They go to other
+/// machines as they are, where a bucket is the same one. They take as much room as there are buckets, and no more.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Buckets {
+    counts: BTreeMap<u64, u64>,
+    infinite: u64,
+}
+
+impl Buckets {
+    /// Adds those of `other`.
+    pub fn add(&mut self, other: &Buckets) {
+        for (&value, &count) in &other.counts {
+            let mine = self.counts.entry(value).or_default();
+            *mine = mine.saturating_add(count);
+        }
+        self.infinite = self.infinite.saturating_add(other.infinite);
+    }
+
+    /// Those that it has beyond `before`.
+    pub fn since(&self, before: &Buckets) -> Buckets {
+        let new = self.counts.iter().map(|(value, &count)| {
+            let old = before.counts.get(value).copied().unwrap_or_default();
+            (*value, count.saturating_sub(old))
+        });
+        Buckets {
+            counts: new.filter(|(_, count)| *count > 0).collect(),
+            infinite: self.infinite.saturating_sub(before.infinite),
+        }
+    }
+}
+
+impl From<&Latencies> for Buckets {
+    fn from(latencies: &Latencies) -> Buckets {
+        let buckets = latencies.finite.iter().flat_map(Hdr::iter_recorded);
+        let counts = buckets.map(|of| (of.value_iterated_to(), of.count_at_value()));
+        Buckets {
+            counts: counts.collect(),
+            infinite: latencies.infinite,
+        }
+    }
+}
+
+impl From<Latencies> for Buckets {
+    fn from(latencies: Latencies) -> Buckets {
+        Buckets::from(&latencies)
+    }
+}
+
+impl From<Buckets> for Latencies {
+    fn from(buckets: Buckets) -> Latencies {
+        let mut latencies = Latencies::default();
+        latencies.add_buckets(&buckets);
+        latencies
+    }
 }
 
 fn empty() -> Hdr<u64> {
@@ -51,12 +113,23 @@ impl Latencies {
         self.infinite += other.infinite;
     }
 
-    /// Those counted since it was `before`, an earlier copy of it.
+    /// Adds those of `buckets`, wherever they are from.
+    pub fn add_buckets(&mut self, buckets: &Buckets) {
+        for (&value, &count) in &buckets.counts {
+            let finite = self.finite.get_or_insert_with(empty);
+            finite.saturating_record_n(value.max(1), count.min(COUNT_MAX));
+        }
+        let infinite = self.infinite.saturating_add(buckets.infinite);
+        self.infinite = infinite.min(COUNT_MAX);
+    }
+
+    /// Those counted since it was `before`, an earlier copy of it; none where it is no copy.
     pub fn since(&self, before: &Latencies) -> Latencies {
         let mut finite = self.finite.clone();
-        if let (Some(mine), Some(theirs)) = (&mut finite, &before.finite) {
-            mine.subtract(theirs)
-                .expect("what an earlier copy counted is in it");
+        if let (Some(mine), Some(theirs)) = (&mut finite, &before.finite)
+            && mine.subtract(theirs).is_err()
+        {
+            finite = None;
         }
         Latencies {
             finite: finite.filter(|finite| !finite.is_empty()),

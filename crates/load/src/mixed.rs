@@ -8,7 +8,7 @@ use prony_record::{HttpProtocol, LoadSpec, Pace, PreparedRequest, RequestOrder};
 
 use crate::fields::{Field, has_fields};
 use crate::filled::{FilledRequest, decimal, uuid};
-use crate::rows::{DataFile, ThreadRows, each_value};
+use crate::rows::{DataFile, RowShare, ThreadRows, each_value};
 use crate::source::{Cycle, EncodedRequest, Next, RequestSource, decode};
 
 /// The largest random number: the largest that every language's JSON keeps exact, 2^53 - 1.
@@ -33,7 +33,7 @@ impl<'a> Mixed<'a> {
     /// What is wrong with either, in words.
     pub fn new(spec: &'a LoadSpec) -> Result<Mixed<'a>, String> {
         let data = spec.data.as_ref();
-        let data = data.map(|data| DataFile::open(&data.path, data.order));
+        let data = data.map(|data| DataFile::open(&data.path, data.order, RowShare::of(spec)));
         let data = data.transpose().map_err(|error| error.to_string())?;
         let columns = data.as_ref().map(|data| data.columns().to_vec());
         let mixed = Mixed {

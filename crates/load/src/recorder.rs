@@ -16,10 +16,11 @@ use prony_record::{
     Counts, Failures, GeneratorDelay, LatencyNs, LatencyOrigin, Slices, TlsReport, Turned,
 };
 use prony_tls::{HandshakeFacts, TlsError};
+use serde::{Deserialize, Serialize};
 
-use crate::failure::{Failure, ProtocolFault};
+use crate::failure::Failure;
 use crate::interval::LoadTotals;
-use crate::latencies::Latencies;
+use crate::latencies::{COUNT_MAX, Latencies};
 use crate::origin::Times;
 use crate::slow::Slowest;
 use crate::window::LoadPhase;
@@ -62,7 +63,7 @@ pub struct Phases {
 }
 
 /// The counts of one thread.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Recorder {
     latency_from: LatencyOrigin,
     counts: Counts,
@@ -73,12 +74,14 @@ pub struct Recorder {
     first_byte: Latencies,
     connect: Latencies,
     handshakes: Handshakes,
-    /// The first.
-    protocol_fault: Option<ProtocolFault>,
-    /// The first.
+    /// The first, in words.
+    protocol_fault: Option<String>,
+    /// The first, by which a load that has not begun is given up.
+    #[serde(skip)]
     connect_failure: Option<Failure>,
     places_min: usize,
     /// Bodies that were asked for with 100; connections count there.
+    #[serde(with = "shared_count")]
     continued: Arc<AtomicU64>,
     lateness: Latencies,
     slot_wait: Latencies,
@@ -142,6 +145,26 @@ impl Recorder {
         }
     }
 
+    /// What was counted up to these totals, of which no more is known. Requests that were outstanding are abandoned.
+    pub fn until_lost(
+        window_start: Instant,
+        latency_from: LatencyOrigin,
+        totals: &LoadTotals,
+    ) -> Recorder {
+        let mut recorder = Recorder::new(window_start, latency_from);
+        recorder.counts = totals.counts;
+        let abandoned = &mut recorder.counts.abandoned;
+        *abandoned = abandoned.saturating_add(totals.outstanding);
+        for &(code, count) in &totals.status {
+            recorder.status[usize::from(code).min(STATUS_MAX - 1)] += count;
+        }
+        recorder.latency = totals.latency.clone();
+        recorder.lateness = totals.lateness.clone();
+        recorder.received_bytes = totals.received_bytes;
+        recorder.sent_bytes = totals.sent_bytes;
+        recorder
+    }
+
     /// What latencies count from.
     pub fn latency_from(&self) -> LatencyOrigin {
         self.latency_from
@@ -161,7 +184,11 @@ impl Recorder {
             false => of.full += 1,
         }
         of.length.record(length);
-        of.facts.get_or_insert(facts);
+        of.facts.get_or_insert_with(|| AgreedTls {
+            version: facts.version.to_owned(),
+            cipher: facts.cipher,
+            protocol: String::from_utf8_lossy(&facts.protocol).into_owned(),
+        });
     }
 
     /// TLS's handshake that ended last did so in the window.
@@ -206,7 +233,7 @@ impl Recorder {
     /// Keeps which rule a server broke, where it is the first.
     fn note_fault(&mut self, failure: Failure) {
         if let Failure::Protocol(fault) = failure {
-            self.protocol_fault.get_or_insert(fault);
+            self.protocol_fault.get_or_insert_with(|| fault.to_string());
         }
     }
 
@@ -418,9 +445,9 @@ impl Recorder {
         self.connect.summary()
     }
 
-    /// Which rule of its protocol the server broke first.
-    pub fn protocol_fault(&self) -> Option<ProtocolFault> {
-        self.protocol_fault
+    /// Which rule of its protocol the server broke first, in words.
+    pub fn protocol_fault(&self) -> Option<&str> {
+        self.protocol_fault.as_deref()
     }
 
     /// What the first failure of TLS said.
@@ -431,11 +458,11 @@ impl Recorder {
     /// The handshakes of TLS, of a window of `length`.
     pub fn handshakes(&self, length: Nanos) -> TlsReport {
         let of = &self.handshakes;
-        let facts = of.facts.clone().unwrap_or_default();
+        let agreed = of.facts.clone().unwrap_or_default();
         TlsReport {
-            version: facts.version.to_owned(),
-            cipher: facts.cipher,
-            protocol: String::from_utf8_lossy(&facts.protocol).into_owned(),
+            version: agreed.version,
+            cipher: agreed.cipher,
+            protocol: agreed.protocol,
             full: of.full,
             resumed: of.resumed,
             in_window: of.in_window,
@@ -480,6 +507,53 @@ impl Recorder {
         self.slowest.periods(limit)
     }
 
+    /// Whether it may be what a thread recorded whose window of at most `length` began at `start`.
+    pub fn is_plausible(&self, start: Instant, length: Nanos) -> bool {
+        let of = &self.counts;
+        let counts = [
+            of.sent,
+            of.warmup_completed,
+            of.warmup_failed,
+            of.completed,
+            of.unexpected_status,
+            of.acknowledged,
+            of.failed.total(),
+            of.sent_in_drain,
+            of.in_flight,
+            of.drained,
+            of.drain_failed,
+            of.abandoned,
+            of.connect_failed.total(),
+            self.received_bytes,
+            self.sent_bytes,
+            self.connections_opened,
+            self.connections_closed_by_server,
+            self.connections_stray,
+            self.pick_up_exact,
+            self.woken,
+            self.handshakes.full,
+            self.handshakes.resumed,
+            self.handshakes.in_window,
+            self.continued.load(Relaxed),
+        ];
+        let slices = self.slices.iter().chain(&self.status);
+        counts.iter().chain(slices).all(|count| *count <= COUNT_MAX)
+            && self.slices.len() <= SLICES_MAX
+            && self.slowest.is_plausible()
+            && (start..=start + length).contains(&self.last_end)
+    }
+
+    /// Tells its times by another clock, on which the moment `from` is `to`.
+    pub fn rebase(&mut self, from: Instant, to: Instant) {
+        for at in [
+            &mut self.slice_end,
+            &mut self.last_end,
+            &mut self.slowest.start,
+        ] {
+            *at = at.rebased(from, to);
+        }
+    }
+
     /// Adds what another thread counted.
     pub fn merge(&mut self, other: &Recorder) {
         add_counts(&mut self.counts, &other.counts);
@@ -501,7 +575,9 @@ impl Recorder {
         }
         self.slowest.merge(&other.slowest);
         self.handshakes.merge(&other.handshakes);
-        self.protocol_fault = self.protocol_fault.or(other.protocol_fault);
+        if self.protocol_fault.is_none() {
+            self.protocol_fault.clone_from(&other.protocol_fault);
+        }
         self.connect_failure = self.connect_failure.or(other.connect_failure);
         self.places_min = self.places_min.min(other.places_min);
         let theirs = other.continued.load(Relaxed);
@@ -531,16 +607,39 @@ impl Recorder {
 }
 
 /// The handshakes of TLS.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Handshakes {
     full: u64,
     resumed: u64,
     in_window: u64,
     length: Latencies,
     /// Of the first.
-    facts: Option<HandshakeFacts>,
+    facts: Option<AgreedTls>,
     /// What the first failure of TLS said.
     failure: Option<String>,
+}
+
+/// What a handshake has agreed on, as a report has it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct AgreedTls {
+    version: String,
+    cipher: String,
+    protocol: String,
+}
+
+/// A count that connections share, as its value.
+mod shared_count {
+    use super::{Arc, AtomicU64, Deserialize, Relaxed};
+
+    pub fn serialize<S: serde::Serializer>(count: &AtomicU64, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u64(count.load(Relaxed))
+    }
+
+    pub fn deserialize<'de, D: serde::Deserializer<'de>>(
+        from: D,
+    ) -> Result<Arc<AtomicU64>, D::Error> {
+        Ok(Arc::new(u64::deserialize(from)?.into()))
+    }
 }
 
 impl Handshakes {
@@ -598,6 +697,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::failure::ProtocolFault;
 
     fn times(sent: u64, first_byte: u64, done: u64) -> Times {
         let sent = Instant(sent);
@@ -762,7 +862,13 @@ mod tests {
             for recorder in [&mut whole, &mut one, &mut other] {
                 recorder.close_slices(Instant(2_000_000_000));
             }
-            one.merge(&other);
+            // The other one may be on another machine, with a clock of its own.
+            let apart = Instant(3_600_000_000_000);
+            other.rebase(Instant(0), apart);
+            let line = serde_json::to_vec(&other).expect("a line");
+            let mut arrived: Recorder = serde_json::from_slice(&line).expect("the same");
+            arrived.rebase(apart, Instant(0));
+            one.merge(&arrived);
             let length = Nanos::from_secs(2);
             prop_assert_eq!(one.told(length), whole.told(length));
         }

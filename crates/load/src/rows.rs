@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use memchr::{memchr, memchr_iter, memchr2_iter};
 use prony_base::Random;
-use prony_record::RowOrder;
+use prony_record::{LoadPart, LoadSpec, RowOrder};
 
 /// Bytes that are read at once.
 const READ_BYTES: usize = 256 << 10;
@@ -68,7 +68,31 @@ pub struct DataFile {
     first: u64,
     /// Where every 64th row begins, and the end of the last; empty unless rows are drawn at random.
     marks: Vec<u64>,
+    /// The rows that are used here, of which others are used elsewhere.
+    share: RowShare,
     next: Mutex<RowReader>,
+}
+
+/// Which rows are used here: each belongs to a thread of the load, the nth to the nth, and so on in turn.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RowShare {
+    threads: u64,
+    part: LoadPart,
+}
+
+impl RowShare {
+    /// Those of the threads of `spec` that run here.
+    pub fn of(spec: &LoadSpec) -> RowShare {
+        RowShare {
+            threads: u64::from(spec.threads),
+            part: spec.part_here(),
+        }
+    }
+
+    fn has(self, row: u64) -> bool {
+        let thread = row.checked_rem(self.threads).unwrap_or(0);
+        self.threads == 0 || (self.part.first..self.part.end).contains(&(thread as u32))
+    }
 }
 
 impl DataFile {
@@ -76,7 +100,7 @@ impl DataFile {
     ///
     /// # Errors
     /// It cannot be read, is empty, or a row has another number of fields than the first line has names.
-    pub fn open(path: &Path, order: RowOrder) -> Result<Arc<DataFile>, DataError> {
+    pub fn open(path: &Path, order: RowOrder, share: RowShare) -> Result<Arc<DataFile>, DataError> {
         let read = |error| DataError::Read {
             path: path.to_owned(),
             error,
@@ -131,6 +155,7 @@ impl DataFile {
             rows,
             first,
             marks,
+            share,
             next: Mutex::new(reader),
         }))
     }
@@ -144,16 +169,24 @@ impl DataFile {
     /// be read any more.
     fn take(&self, count: usize, out: &mut Vec<u8>) {
         let mut reader = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-        for _ in 0..count {
+        let (mut taken, mut passes) = (0, 0);
+        while taken < count {
+            let (before, number) = (out.len(), reader.rows);
             match reader.next(out) {
-                Ok(RowRead::Row) => continue,
-                Ok(RowRead::End) if self.order == RowOrder::InTurn => {}
+                Ok(RowRead::Row) if self.share.has(number) => (taken, passes) = (taken + 1, 0),
+                Ok(RowRead::Row) => out.truncate(before),
+                // From the start again, unless the file has become empty: in some pass there is a row for here.
+                Ok(RowRead::End)
+                    if self.order == RowOrder::InTurn && passes <= self.share.threads =>
+                {
+                    if reader.seek(self.first).is_err() {
+                        return;
+                    }
+                    // Rows are numbered on: it is as if they stood there again and again.
+                    reader.rows = number;
+                    passes += 1;
+                }
                 _ => return,
-            }
-            // From the start again, unless the file has become empty.
-            let again = reader.seek(self.first).and_then(|()| reader.next(out));
-            if !matches!(again, Ok(RowRead::Row)) {
-                return;
             }
         }
     }
@@ -169,6 +202,8 @@ struct RowReader {
     at: u64,
     /// Empty lines before the last row.
     skipped: u64,
+    /// Rows that were read since it was last placed.
+    rows: u64,
     has_ended: bool,
 }
 
@@ -192,6 +227,7 @@ impl RowReader {
             from: 0,
             at: 0,
             skipped: 0,
+            rows: 0,
             has_ended: false,
         })
     }
@@ -199,7 +235,7 @@ impl RowReader {
     fn seek(&mut self, at: u64) -> io::Result<()> {
         self.file.seek(SeekFrom::Start(at))?;
         self.buffer.clear();
-        (self.from, self.at, self.has_ended) = (0, at, false);
+        (self.from, self.at, self.rows, self.has_ended) = (0, at, 0, false);
         Ok(())
     }
 
@@ -231,6 +267,7 @@ impl RowReader {
             self.from += length;
             self.at += length as u64;
             if !is_empty {
+                self.rows += 1;
                 return Ok(RowRead::Row);
             }
             self.skipped += 1;
@@ -477,7 +514,8 @@ mod tests {
     fn a_file_that_is_no_data_says_where_and_why() {
         let why = |bytes: &[u8]| {
             let file = file(bytes);
-            let error = DataFile::open(file.path(), RowOrder::Once).unwrap_err();
+            let error =
+                DataFile::open(file.path(), RowOrder::Once, RowShare::default()).unwrap_err();
             let shown = file.path().display().to_string();
             error.to_string().replace(&shown, "FILE")
         };
@@ -503,9 +541,15 @@ mod tests {
         FILE:2: a quote that does not end
         FILE:1: the names of the columns are not UTF-8
         ");
-        let directory = DataFile::open(&std::env::temp_dir(), RowOrder::Once).unwrap_err();
+        let directory =
+            DataFile::open(&std::env::temp_dir(), RowOrder::Once, RowShare::default()).unwrap_err();
         assert!(directory.to_string().ends_with("it is a directory"));
-        let nowhere = DataFile::open(Path::new("/nowhere.csv"), RowOrder::Once).unwrap_err();
+        let nowhere = DataFile::open(
+            Path::new("/nowhere.csv"),
+            RowOrder::Once,
+            RowShare::default(),
+        )
+        .unwrap_err();
         assert!(nowhere.to_string().contains("No such file"), "{nowhere}");
     }
 
@@ -517,7 +561,7 @@ mod tests {
             text.push_str(&format!("{number},\"n, {number}\"\n"));
         }
         let file = file(text.as_bytes());
-        let data = DataFile::open(file.path(), RowOrder::Once).unwrap();
+        let data = DataFile::open(file.path(), RowOrder::Once, RowShare::default()).unwrap();
         assert_eq!((data.columns().len(), data.rows), (2, rows));
         let taken: Vec<Vec<u64>> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..4)
@@ -549,13 +593,13 @@ mod tests {
         }
         // The last row has no line break.
         let file = file(text.trim_end().as_bytes());
-        let data = DataFile::open(file.path(), RowOrder::InTurn).unwrap();
+        let data = DataFile::open(file.path(), RowOrder::InTurn, RowShare::default()).unwrap();
         let mut rows = ThreadRows::new(&data, 1, 0);
         for number in 0..500 {
             let row = values(rows.next().unwrap()).unwrap();
             assert_eq!(row, [(number % 200).to_string()]);
         }
-        let data = DataFile::open(file.path(), RowOrder::Random).unwrap();
+        let data = DataFile::open(file.path(), RowOrder::Random, RowShare::default()).unwrap();
         let mut rows = ThreadRows::new(&data, 1, 0);
         let mut seen = BTreeMap::new();
         for _ in 0..4_000 {
@@ -573,7 +617,7 @@ mod tests {
         let names: Vec<String> = (0..100_000).map(|number| format!("c{number}")).collect();
         let row = vec!["1"; names.len()].join(",");
         let file = file(format!("{}\n{row}\n", names.join(",")).as_bytes());
-        let data = DataFile::open(file.path(), RowOrder::InTurn).unwrap();
+        let data = DataFile::open(file.path(), RowOrder::InTurn, RowShare::default()).unwrap();
         assert_eq!(data.columns(), names);
     }
 
@@ -587,7 +631,7 @@ mod tests {
                 text.push('\n');
             }
             let file = file(text.as_bytes());
-            let data = DataFile::open(file.path(), RowOrder::Once).unwrap();
+            let data = DataFile::open(file.path(), RowOrder::Once, RowShare::default()).unwrap();
             let mut of = ThreadRows::new(&data, 1, 0);
             for row in &rows {
                 let taken = values(of.next().unwrap());
@@ -599,7 +643,7 @@ mod tests {
         #[test]
         fn whatever_a_file_holds_it_is_taken_or_refused(bytes in prop::collection::vec(prop::sample::select(b"a,\"\n\r".to_vec()), 0..60)) {
             let file = file(&bytes);
-            if let Ok(data) = DataFile::open(file.path(), RowOrder::Once) {
+            if let Ok(data) = DataFile::open(file.path(), RowOrder::Once, RowShare::default()) {
                 let mut of = ThreadRows::new(&data, 1, 0);
                 let mut rows = 0;
                 while let Some(row) = of.next() {
@@ -609,5 +653,46 @@ mod tests {
                 prop_assert_eq!(rows, data.rows);
             }
         }
+    }
+
+    #[test]
+    fn rows_are_shared_out_over_machines_and_each_is_used_once() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        writeln!(file, "n").unwrap();
+        (0..1_000).for_each(|n| writeln!(file, "{n}").unwrap());
+        let mut seen = Vec::new();
+        for (first, end) in [(0, 2), (2, 3), (3, 7)] {
+            let share = RowShare {
+                threads: 7,
+                part: LoadPart { first, end },
+            };
+            let data = DataFile::open(file.path(), RowOrder::Once, share).unwrap();
+            let mut rows = ThreadRows::new(&data, 1, first);
+            let before = seen.len();
+            while let Some(row) = rows.next() {
+                seen.push(String::from_utf8_lossy(row).trim().parse::<u32>().unwrap());
+            }
+            assert!(seen.len() - before >= (end - first) as usize * 142);
+        }
+        seen.sort_unstable();
+        assert_eq!(seen, (0..1_000).collect::<Vec<_>>());
+        // Of a file with fewer rows than threads some machines have none, unless they are used again and again.
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        write!(file, "n\n0\n1\n").unwrap();
+        let part = LoadPart { first: 3, end: 4 };
+        let share = RowShare { threads: 7, part };
+        let rows = |order| {
+            let data = DataFile::open(file.path(), order, share).unwrap();
+            let mut rows = ThreadRows::new(&data, 1, 3);
+            let mut row = || {
+                rows.next()
+                    .map(|row| String::from_utf8_lossy(row).trim().to_owned())
+            };
+            [row(), row(), row()]
+        };
+        assert_eq!(rows(RowOrder::Once), [const { None }; 3]);
+        // The fourth, the eleventh, the eighteenth of all.
+        let seen = ["1", "0", "1"].map(|row| Some(row.to_owned()));
+        assert_eq!(rows(RowOrder::InTurn), seen);
     }
 }

@@ -1,7 +1,6 @@
 //! A run: threads started, connected, let go at the same moment, and added up.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -10,26 +9,22 @@ use std::sync::mpsc;
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use prony_base::{Instant, Nanos, PerSecond, clock};
+use prony_base::{Instant, Nanos, clock};
 use prony_engine::{Config, DriverKind, Handle, Receiver, Sender, mailbox};
-use prony_record::{
-    Arrivals, Counts, Histogram, Http2Report, HttpProtocol, LatencyNs, LoadReport, LoadSpec, Pace,
-    QUEUE_MAX, SCHEMA, ScenarioReport, ThreadCpu, Timestamps, Turn, Turned,
-};
+use prony_record::{Histogram, LoadReport, LoadSpec, Turn, Turned};
 
 use crate::checks::{FailedAnswer, ObservedAnswer};
 use crate::connection::connect_all;
-use crate::control::{Counted, CpuTime, Turns};
+use crate::control::{Counted, Turns};
 use crate::failure::{Failure, reason};
 use crate::interval::{Intervals, LoadInterval, LoadTotals};
 use crate::mixed::Mixed;
 use crate::recorder::Recorder;
-use crate::redirect::figures::HopFigures;
 use crate::redirect::source::following;
 use crate::scenario::compiled::Scenario;
-use crate::scenario::figures::ScenarioFigures;
 use crate::scenario::source::ScenarioSource;
 use crate::source::{Cycle, RequestSource};
+use crate::sum::{self, PartResult};
 use crate::thread_spec::{RunState, ThreadSources, ThreadSpec, thread_specs};
 use crate::trace::RequestTimes;
 use crate::window::Window;
@@ -42,15 +37,15 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(250);
 const MANY_CONNECTIONS: usize = 4_000;
 /// An open schedule begins so much after the threads are told, so that none is late for its first arrival.
 const HEAD_START: Nanos = Nanos::from_millis(2);
-/// Completed to drawn: below this the rate is not kept.
-const KEPT_MIN: f64 = 0.99;
-/// A generator whose threads were busy for this part of the window was at its limit.
-const BUSY: f64 = 0.95;
-/// A closed loop hides something where its longest latency is so many times the mean.
-const HIDES_FROM: f64 = 10.0;
-
 /// Hears how a run goes, on the thread that called [`run`].
 pub trait Observer {
+    /// All connections were tried, and so many are open: the moment at which the load begins, at the earliest. What begins with it
+    /// waits here. `None`: it is called off. Not asked of a load in turns.
+    fn begin(&mut self, opened: usize) -> Option<Instant> {
+        let _ = opened;
+        Some(Instant::ZERO)
+    }
+
     /// All connections were tried; the window is from `start` to `end` on `CLOCK_MONOTONIC`.
     fn connected(&mut self, start: Instant, end: Instant) {
         let _ = (start, end);
@@ -132,6 +127,9 @@ pub enum LoadError {
         /// Of which kind the first failure was.
         failure: Option<Failure>,
     },
+    /// The observer did not let it begin.
+    #[error("the load was called off before it began")]
+    CalledOff,
     /// Some request was counted twice or not at all: a fault of this program, whose figures are worth nothing.
     #[error("the requests do not add up, which is a fault in prony: {0}; please report it")]
     Accounts(String),
@@ -186,6 +184,23 @@ impl ThreadSources for OnlySources<'_> {
 
 /// Runs `spec` to its end: each connection sends its requests in turn. Blocks the calling thread.
 pub fn run(spec: &LoadSpec, observer: &mut dyn Observer) -> Result<LoadResult, LoadError> {
+    by_source(spec, |source_of, scenario| {
+        run_as(spec, source_of, scenario, observer)
+    })
+}
+
+/// Runs the threads of `spec` that belong to its [part](prony_record::LoadPart): what they measured is to be [added up](crate::WholeLoad) with the other parts.
+pub fn run_part(spec: &LoadSpec, observer: &mut dyn Observer) -> Result<PartResult, LoadError> {
+    by_source(spec, |source_of, scenario| {
+        measure(spec, source_of, scenario, observer).map(|(part, _)| part)
+    })
+}
+
+/// Calls `run` with what makes the sources of threads, and with the users where there are any.
+fn by_source<T>(
+    spec: &LoadSpec,
+    run: impl FnOnce(&dyn ThreadSources, Option<&Arc<Scenario>>) -> Result<T, LoadError>,
+) -> Result<T, LoadError> {
     if let Some(scenario) = Scenario::new(spec).map_err(LoadError::Spec)? {
         // A source that cannot be made says so before any thread begins.
         ScenarioSource::new(&scenario, spec, 0, 0).map_err(LoadError::Spec)?;
@@ -195,22 +210,17 @@ pub fn run(spec: &LoadSpec, observer: &mut dyn Observer) -> Result<LoadResult, L
                 Err(why) => unreachable!("it was made before: {why}"),
             }
         };
-        return run_as(
-            spec,
-            &OnlySources(&source),
-            Some(Arc::clone(&scenario)),
-            observer,
-        );
+        return run(&OnlySources(&source), Some(&scenario));
     }
     if !Mixed::is_needed(spec) {
         let cycle = |_thread, slots| -> Box<dyn RequestSource> {
             Box::new(Cycle::new(&spec.requests, slots))
         };
-        return run_with(spec, &cycle, observer);
+        return run(&OnlySources(&cycle), None);
     }
     let mixed = Mixed::new(spec).map_err(LoadError::Spec)?;
     let source = |thread, _slots| mixed.source(thread);
-    run_with(spec, &source, observer)
+    run(&OnlySources(&source), None)
 }
 
 /// [`run`], but what is sent is what each thread's source says, and not `spec.requests`.
@@ -235,10 +245,26 @@ pub fn run_by(
 fn run_as(
     spec: &LoadSpec,
     source_of: &dyn ThreadSources,
-    scenario: Option<Arc<Scenario>>,
+    scenario: Option<&Arc<Scenario>>,
     observer: &mut dyn Observer,
 ) -> Result<LoadResult, LoadError> {
-    let thread_specs = thread_specs(spec, source_of, scenario.as_ref());
+    let (part, mut intervals) = measure(spec, source_of, scenario, observer)?;
+    let totals = intervals.is_some().then(|| part.totals());
+    let result = sum::add_up(spec, vec![part], scenario.map(|of| &**of))?;
+    if let Some((intervals, totals)) = intervals.as_mut().zip(totals) {
+        last_intervals(intervals, Nanos(result.report.window_ns), totals, observer);
+    }
+    Ok(result)
+}
+
+/// What the threads of `spec` that run here measured, and what is left of its seconds.
+fn measure(
+    spec: &LoadSpec,
+    source_of: &dyn ThreadSources,
+    scenario: Option<&Arc<Scenario>>,
+    observer: &mut dyn Observer,
+) -> Result<(PartResult, Option<Intervals>), LoadError> {
+    let thread_specs = thread_specs(spec, source_of, scenario);
     let mut thread_specs = thread_specs.map_err(LoadError::Spec)?;
     let mut intervals = intervals_of(spec, &mut thread_specs, observer);
     let shared = Arc::new(RunState::default());
@@ -280,25 +306,12 @@ fn run_as(
         let counted: Vec<Counted> = joined?.into_iter().flatten().collect();
         let (windows, _) = begun?;
         let (driver, fallback) = facts.unwrap_or((DriverKind::Epoll, None));
-        let totals = counted.iter().map(Counted::totals);
-        let totals: Option<Vec<_>> = intervals.is_some().then(|| totals.collect());
-        let added = add_up(spec, driver, &windows, counted, scenario.as_deref());
-        let (mut report, histogram, trace) = added;
-        if let Some((intervals, totals)) = intervals.as_mut().zip(totals) {
-            last_intervals(intervals, Nanos(report.window_ns), totals, observer);
+        let mut part = PartResult::new(&windows, counted, driver);
+        (part.fallback, part.interrupted) = (fallback, interrupted);
+        if let Some(first) = thread_specs.first() {
+            part.take_checked(first);
         }
-        report.unsent *= u64::from(!interrupted);
-        let (failed_answers, observed) = checked(&thread_specs, &mut report);
-        balance(&report)?;
-        Ok(LoadResult {
-            report,
-            histogram,
-            trace,
-            failed_answers,
-            observed,
-            fallback,
-            interrupted,
-        })
+        Ok((part, intervals))
     })
 }
 
@@ -315,7 +328,8 @@ fn intervals_of(
     if !observer.wants_intervals() || spec.in_turns {
         return None;
     }
-    let (readings, intervals) = Intervals::new(spec.threads);
+    let part = spec.part_here();
+    let (readings, intervals) = Intervals::new(part.first, part.threads());
     for thread_spec in thread_specs {
         thread_spec.readings = Some(readings.clone());
     }
@@ -359,53 +373,6 @@ fn last_intervals(
     }
     let rest = intervals.rest(length, totals.into_iter());
     rest.iter().for_each(|rest| observer.interval(rest));
-}
-
-/// Puts what the checks that all threads share have counted into the report; returns the answers that were kept, and those that were
-/// observed.
-fn checked(
-    thread_specs: &[ThreadSpec],
-    report: &mut LoadReport,
-) -> (Vec<FailedAnswer>, Vec<ObservedAnswer>) {
-    let Some(first) = thread_specs.first() else {
-        return (Vec::new(), Vec::new());
-    };
-    report.coded = first.coded.as_ref().map(|coded| coded.report());
-    let mut kept = Vec::new();
-    let mut observed = Vec::new();
-    if let Some(checks) = &first.checks {
-        report.checks = checks.counts();
-        kept = checks.kept();
-        observed = checks.observed();
-    }
-    kept.extend(first.scenario.iter().flat_map(|users| users.kept()));
-    observed.extend(first.scenario.iter().flat_map(|users| users.observed()));
-    (kept, observed)
-}
-
-/// What came of users in a window of `length`.
-fn scenario_of(
-    scenario: Option<&Scenario>,
-    counted: &[Counted],
-    length: Nanos,
-) -> Option<ScenarioReport> {
-    Some(scenario?.report(&users_of(counted)?, length))
-}
-
-/// What all threads counted of redirects.
-fn hops_of(counted: &[Counted]) -> Option<HopFigures> {
-    let mut threads = counted.iter().filter_map(|thread| thread.hops.as_ref());
-    let mut all = threads.next()?.clone();
-    threads.for_each(|thread| all.merge(thread));
-    Some(all)
-}
-
-/// What all threads counted of users and their steps.
-fn users_of(counted: &[Counted]) -> Option<ScenarioFigures> {
-    let mut threads = counted.iter().filter_map(|thread| thread.scenario.as_ref());
-    let mut all = threads.next()?.clone();
-    threads.for_each(|thread| all.merge(thread));
-    Some(all)
 }
 
 /// Where thousands of answers may come together, they take half as much memory each; larger ones then come in
@@ -577,8 +544,10 @@ fn begin(
     } else {
         Nanos::ZERO
     };
+    let opened = tried.iter().map(|thread| thread.opened).sum();
+    let earliest = observer.begin(opened).ok_or(LoadError::CalledOff)?;
     let window = Arc::new(Window::new(
-        clock::monotonic() + head_start,
+        earliest.max(clock::monotonic() + head_start),
         Nanos(spec.warmup_ns),
         Nanos(spec.duration_ns),
     ));
@@ -590,223 +559,11 @@ fn begin(
     Ok(Some(window))
 }
 
-/// One report from what all threads counted.
-fn add_up(
-    spec: &LoadSpec,
-    driver: DriverKind,
-    windows: &[Arc<Window>],
-    counted: Vec<Counted>,
-    scenario: Option<&Scenario>,
-) -> (LoadReport, Histogram, Vec<RequestTimes>) {
-    let start = windows.first().map_or(Instant::ZERO, |first| first.start());
-    let mut all = Recorder::new(start, spec.latency_from);
-    counted.iter().for_each(|of| all.merge(&of.recorder));
-    let length = length_of(spec, windows, &counted, &all);
-    let counts = all.counts();
-    let latency_ns = all.latency().summary();
-    let delay = all.delay();
-    let cpu = counted
-        .iter()
-        .fold(CpuTime::default(), |sum, thread| sum + thread.cpu);
-    let busy = cpu.worked() / (length.0.max(1) as f64 * f64::from(spec.threads));
-    let report = LoadReport {
-        schema: SCHEMA,
-        generator: concat!("prony ", env!("CARGO_PKG_VERSION")).to_owned(),
-        driver: driver.to_string(),
-        target: spec.target.clone(),
-        threads: spec.threads,
-        connections: spec.connections,
-        window_ns: length.0,
-        completed: counts.completed,
-        rate_per_s: PerSecond::of(counts.completed, length).0,
-        counts,
-        status: all.status().collect(),
-        errors: errors(&counts),
-        received_bytes: all.received_bytes,
-        sent_bytes: all.sent_bytes,
-        latency_ns,
-        first_byte_ns: all.first_byte(),
-        connect_ns: all.connect(),
-        tls: spec.tls.as_ref().map(|_| all.handshakes(length)),
-        protocol_failure: all.protocol_fault().map(|fault| fault.to_string()),
-        depth: spec.depth,
-        continued: spec.expects_continue.then(|| all.continued().load(Relaxed)),
-        http2: http2_of(spec, &all),
-        slow_periods: Some(all.slow_periods(Nanos(latency_ns.p99_9))),
-        slices: all.slices(length),
-        connections_opened: all.connections_opened,
-        connections_closed_by_server: all.connections_closed_by_server,
-        connections_stray: all.connections_stray,
-        cpu_ns: cpu.all.0,
-        spun_ns: cpu.spun.0,
-        threads_cpu: counted.iter().enumerate().map(cpu_of).collect(),
-        coalescing_ns: longest_coalescing(&counted).0,
-        pace: spec.pace.clone(),
-        latency_from: spec.latency_from,
-        timestamps: match delay.pick_up_exact {
-            0 => Timestamps::User,
-            _ => spec.timestamps.unwrap_or(Timestamps::Kernel),
-        },
-        arrivals: arrivals(spec, &counts, &counted, busy),
-        delay: Some(delay),
-        corrected_ns: corrected(spec, &all, length),
-        drain_cut: counted.iter().any(|thread| thread.drain_cut),
-        data_ended: counted.iter().any(|thread| thread.data_ended),
-        scenario: scenario_of(scenario, &counted, length),
-        redirects: hops_of(&counted).map(|hops| hops.report()),
-        requests_max: spec.requests_max,
-        unsent: counted.iter().map(|thread| thread.unsent).sum(),
-        ..LoadReport::default()
-    };
-    let histogram = all.latency().histogram();
-    let traces = counted.into_iter().map(|thread| thread.trace);
-    (report, histogram, traces.flatten().collect())
-}
-
-/// The longest that a thread waited for more completions.
-fn longest_coalescing(counted: &[Counted]) -> Nanos {
-    let all = counted.iter().map(|thread| thread.coalescing);
-    all.max().unwrap_or_default()
-}
-
-/// What HTTP/2 agreed on all connections.
-fn http2_of(spec: &LoadSpec, all: &Recorder) -> Option<Http2Report> {
-    let streams_max = all.places_min();
-    (spec.protocol == HttpProtocol::Http2).then_some(Http2Report { streams_max })
-}
-
-/// Failures of the window by kind, only those that happened.
-fn errors(counts: &Counts) -> BTreeMap<String, u64> {
-    let kinds = counts.failed.by_kind().into_iter();
-    let happened = kinds.filter(|&(_, count)| count > 0);
-    happened
-        .map(|(kind, count)| (kind.to_owned(), count))
-        .collect()
-}
-
-fn cpu_of((thread, counted): (usize, &Counted)) -> ThreadCpu {
-    ThreadCpu {
-        name: format!("load-{thread}"),
-        cpu_ns: counted.cpu.all.0,
-        spun_ns: counted.cpu.spun.0,
-    }
-}
-
-/// How long was measured in all.
-fn length_of(
-    spec: &LoadSpec,
-    windows: &[Arc<Window>],
-    counted: &[Counted],
-    all: &Recorder,
-) -> Nanos {
-    match windows {
-        [window] if !spec.in_turns => end_of(window, counted, all).since(window.start()),
-        windows => windows
-            .iter()
-            .fold(Nanos::ZERO, |sum, window| sum + window.length()),
-    }
-}
-
-/// The end of the window as it was. With a number of requests that is the end of the last of them, answered or not;
-/// where the server was gone, until it was given up.
-fn end_of(window: &Window, counted: &[Counted], all: &Recorder) -> Instant {
-    let finished = counted.iter().map(|thread| thread.finished).max();
-    let finished = finished.unwrap_or(window.start());
-    if finished >= window.end() {
-        window.end()
-    } else if counted.iter().any(|thread| thread.unsent > 0) {
-        finished
-    } else {
-        all.last_end
-    }
-}
-
-/// Whether every request was counted once.
-fn balance(report: &LoadReport) -> Result<(), LoadError> {
-    match report.unbalanced() {
-        None => Ok(()),
-        Some(what) => Err(LoadError::Accounts(format!(
-            "{what}: {:?}, {:?}",
-            report.counts, report.arrivals
-        ))),
-    }
-}
-
-/// What became of the arrivals of all threads; `None` in a closed loop.
-fn arrivals(spec: &LoadSpec, counts: &Counts, counted: &[Counted], busy: f64) -> Option<Arrivals> {
-    if !spec.pace.is_open() {
-        return None;
-    }
-    let mut had_idle = false;
-    let users = users_of(counted);
-    let started = users.as_ref().map(|users| {
-        let flows = users.flows.iter();
-        flows.map(|flow| flow.counts.started).sum()
-    });
-    let hops = hops_of(counted);
-    let mut all = Arrivals {
-        // Hops are no arrivals.
-        sent: started.unwrap_or(counts.sent - hops.as_ref().map_or(0, |of| of.followed)),
-        queue_max: match spec.queue_max {
-            0 => QUEUE_MAX,
-            limit => limit,
-        },
-        ..Arrivals::default()
-    };
-    for thread in counted.iter().filter_map(|thread| thread.arrivals) {
-        all.scheduled += thread.scheduled;
-        all.in_window += thread.in_window;
-        all.waiting += thread.waiting;
-        all.dropped += thread.dropped;
-        all.dropped_in_window += thread.dropped_in_window;
-        all.waiting_max += thread.waiting_max;
-        had_idle |= thread.had_idle;
-    }
-    let ended = match (users, hops) {
-        (None, None) => counts.completed + counts.failed.total(),
-        // How long a user takes is its own matter: what counts is whether it could begin. Likewise with redirects.
-        _ => {
-            let late = all.waiting + all.dropped_in_window + counts.sent_in_drain;
-            all.in_window.saturating_sub(late)
-        }
-    };
-    let is_short = (ended as f64) < all.in_window as f64 * KEPT_MIN;
-    // A loop that spins is always busy: then it is its slots that tell who was waited for.
-    let is_generator = if spec.spin { had_idle } else { busy >= BUSY };
-    all.generator_short = is_short && is_generator;
-    all.overloaded = is_short && !is_generator && !had_idle;
-    Some(all)
-}
-
-/// The latencies of a closed loop with what it did not send while it waited, where that may matter.
-fn corrected(spec: &LoadSpec, all: &Recorder, length: Nanos) -> Option<LatencyNs> {
-    let seen = all.latency().summary();
-    let finite = seen.count - seen.infinite;
-    // How often a user was meant to send is not known: its steps differ, and it thinks.
-    if spec.pace != Pace::default() || spec.scenario.is_some() || finite == 0 {
-        return None;
-    }
-    let longest = all.latency().longest();
-    if (longest.0 as f64) < seen.mean * HIDES_FROM {
-        return None;
-    }
-    // wrk's rule: each connection was meant to send one as often as it did on average.
-    let interval = length.0 / (finite / u64::from(spec.connections)).max(1);
-    Some(all.latency().corrected(Nanos(interval)).summary())
-}
-
 #[cfg(test)]
 mod tests {
     use prony_record::{LoadTarget, PreparedRequest};
 
-    use prony_engine::{Arrival, Bracket};
-    use prony_record::LatencyOrigin;
-
     use super::*;
-    use crate::arrivals::ArrivalCounts;
-    use crate::origin::Times;
-    use crate::recorder::{Answer, Phases};
-    use crate::window::LoadPhase;
 
     fn thread_specs(spec: &LoadSpec) -> Result<Vec<ThreadSpec>, String> {
         let source = |_thread, slots| -> Box<dyn RequestSource> {
@@ -908,310 +665,5 @@ mod tests {
         ] {
             assert!(reason(failure).contains(said), "{failure:?}");
         }
-    }
-
-    const MEASURED: Phases = Phases {
-        origin: LoadPhase::Measured,
-        end: LoadPhase::Measured,
-    };
-
-    /// What a thread counted that got `answers` at 100, 300, 500 … ms, one failure at `failed_ms`, and ended at
-    /// `finished_ms`.
-    fn counted(window: &Window, answers: u64, failed_ms: u64, finished_ms: u64) -> Counted {
-        let mut recorder = Recorder::new(window.start(), LatencyOrigin::Submitted);
-        for number in 0..answers {
-            let sent = window.start() + Nanos::from_millis(200 * number);
-            let done = sent + Nanos::from_millis(100);
-            recorder.sent(LoadPhase::Measured, 10);
-            let answer = Answer {
-                times: Times {
-                    intended: sent,
-                    taken_up: sent,
-                    ready: sent,
-                    submitted: Bracket {
-                        from: sent,
-                        to: sent,
-                    },
-                    first_byte: sent + Nanos::from_millis(50),
-                    last_byte: Arrival {
-                        reaped: done,
-                        since: sent,
-                        ..Arrival::default()
-                    },
-                    processed: done,
-                },
-                status: 200,
-                expected: true,
-            };
-            recorder.received(LoadPhase::Measured, 1_000);
-            recorder.completed(MEASURED, &answer);
-        }
-        recorder.sent(LoadPhase::Measured, 10);
-        let failed = window.start() + Nanos::from_millis(failed_ms);
-        recorder.failed(MEASURED, Failure::Closed, failed);
-        recorder.connected(Nanos(77));
-        recorder.connections_closed_by_server = answers;
-        let finished = window.start() + Nanos::from_millis(finished_ms);
-        recorder.close_slices(finished.min(window.end()));
-        Counted {
-            recorder,
-            cpu: CpuTime {
-                all: Nanos(answers * 7),
-                spun: Nanos(answers),
-            },
-            coalescing: Nanos(answers * 2),
-            finished,
-            arrivals: None,
-            drain_cut: false,
-            scenario: None,
-            hops: None,
-            unsent: 0,
-            data_ended: false,
-            trace: Vec::new(),
-        }
-    }
-
-    fn window() -> Arc<Window> {
-        Arc::new(Window::new(
-            Instant(5_000),
-            Nanos(1_000),
-            Nanos::from_secs(1),
-        ))
-    }
-
-    #[test]
-    fn the_report_is_what_all_threads_counted_together() {
-        let window = window();
-        let threads = vec![counted(&window, 2, 50, 900), counted(&window, 3, 60, 1_000)];
-        let (report, histogram, _) = add_up(
-            &spec(2, 7),
-            DriverKind::Epoll,
-            &[Arc::clone(&window)],
-            threads,
-            None,
-        );
-        assert_eq!((report.threads, report.connections), (2, 7));
-        assert_eq!(
-            (report.driver.as_str(), report.window_ns),
-            ("epoll", 1_000_000_000)
-        );
-        assert_eq!((report.completed, report.rate_per_s), (5, 5.0));
-        assert_eq!((report.counts.sent, report.counts.failed.closed), (7, 2));
-        assert_eq!(report.errors, [("closed".to_owned(), 2)].into());
-        assert_eq!(report.status, [("200".to_owned(), 5)].into());
-        assert_eq!((report.sent_bytes, report.received_bytes), (70, 5_000));
-        assert_eq!(
-            (
-                report.connections_opened,
-                report.connections_closed_by_server
-            ),
-            (2, 5)
-        );
-        // Five answers, and two requests that will never have one.
-        let latency = (report.latency_ns.count, report.latency_ns.infinite);
-        assert_eq!((latency, report.first_byte_ns.count), ((7, 2), 5));
-        assert_eq!((report.connect_ns.count, report.connect_ns.max), (2, 77));
-        assert_eq!(report.slices.completed, [0, 2, 0, 2, 0, 1, 0, 0, 0, 0]);
-        let cpu: Vec<_> = report
-            .threads_cpu
-            .iter()
-            .map(|t| (t.name.as_str(), t.cpu_ns))
-            .collect();
-        assert_eq!(cpu, [("load-0", 14), ("load-1", 21)]);
-        assert_eq!(
-            (report.cpu_ns, report.spun_ns, report.coalescing_ns),
-            (35, 5, 6)
-        );
-        assert_eq!(histogram.total(), 5);
-    }
-
-    #[test]
-    fn a_run_whose_requests_are_spent_ends_with_its_last_answer() {
-        let window = window();
-        let threads = vec![counted(&window, 1, 50, 200), counted(&window, 3, 50, 999)];
-        let (report, ..) = add_up(
-            &spec(2, 2),
-            DriverKind::Epoll,
-            &[Arc::clone(&window)],
-            threads,
-            None,
-        );
-        assert_eq!((report.window_ns, report.rate_per_s), (500_000_000, 8.0));
-        // A failure is an end, too: 3 answers and a time-out after them are no 6 a second.
-        let threads = vec![counted(&window, 3, 900, 950)];
-        let (report, ..) = add_up(
-            &spec(1, 1),
-            DriverKind::Epoll,
-            &[Arc::clone(&window)],
-            threads,
-            None,
-        );
-        assert_eq!(report.window_ns, 900_000_000);
-        // And where the server was waited for in vain, that time counts.
-        let gone = Counted {
-            unsent: 7,
-            ..counted(&window, 3, 50, 950)
-        };
-        let (report, ..) = add_up(
-            &spec(1, 1),
-            DriverKind::Epoll,
-            &[Arc::clone(&window)],
-            vec![gone],
-            None,
-        );
-        assert_eq!((report.window_ns, report.unsent), (950_000_000, 7));
-    }
-
-    #[test]
-    fn the_kernels_stamps_are_told_only_where_there_was_one() {
-        let window = window();
-        let asked = LoadSpec {
-            timestamps: Some(Timestamps::Kernel),
-            ..spec(1, 1)
-        };
-        let said = |threads| {
-            add_up(
-                &asked,
-                DriverKind::Epoll,
-                &[Arc::clone(&window)],
-                threads,
-                None,
-            )
-            .0
-            .timestamps
-        };
-        let mut stamped = counted(&window, 0, 50, 950);
-        assert_eq!(said(vec![counted(&window, 3, 50, 950)]), Timestamps::User);
-        let at = window.start();
-        let answer = Answer {
-            times: Times {
-                intended: at,
-                taken_up: at,
-                ready: at,
-                submitted: Bracket { from: at, to: at },
-                first_byte: at,
-                last_byte: Arrival {
-                    reaped: at,
-                    kernel: Some(at),
-                    ..Arrival::default()
-                },
-                processed: at,
-            },
-            status: 200,
-            expected: true,
-        };
-        stamped.recorder.sent(LoadPhase::Measured, 10);
-        stamped.recorder.completed(MEASURED, &answer);
-        assert_eq!(said(vec![stamped]), Timestamps::Kernel);
-    }
-
-    /// What is said of a schedule of 100 arrivals in the window, of which so many were answered.
-    fn judged(answers: u64, busy: f64, spin: bool, had_idle: bool) -> (bool, bool) {
-        let thread = Counted {
-            arrivals: Some(ArrivalCounts {
-                scheduled: 120,
-                in_window: 100,
-                waiting: 3,
-                dropped: 2,
-                dropped_in_window: 2,
-                waiting_max: 9,
-                had_idle,
-            }),
-            ..counted(&window(), 0, 10, 1_000)
-        };
-        let counts = Counts {
-            sent: 115,
-            completed: answers,
-            ..Counts::default()
-        };
-        let spec = LoadSpec {
-            pace: Pace::Constant { rate_per_s: 100.0 },
-            spin,
-            ..spec(1, 1)
-        };
-        let all = arrivals(&spec, &counts, &[thread], busy).unwrap();
-        assert_eq!(all.scheduled, all.sent + all.waiting + all.dropped);
-        assert_eq!(all.queue_max, QUEUE_MAX);
-        (all.overloaded, all.generator_short)
-    }
-
-    #[test]
-    fn who_does_not_keep_up_is_told_by_who_was_waited_for() {
-        assert_eq!(judged(99, 0.3, false, false), (false, false));
-        assert_eq!(judged(98, 0.3, false, false), (true, false));
-        // Slots were idle and the generator was not busy: answers only take long.
-        assert_eq!(judged(98, 0.3, false, true), (false, false));
-        assert_eq!(judged(98, 0.96, false, false), (false, true));
-        assert_eq!(judged(98, 1.0, true, false), (true, false));
-        assert_eq!(judged(98, 1.0, true, true), (false, true));
-    }
-
-    #[test]
-    fn a_request_that_was_counted_twice_or_not_at_all_is_an_error() {
-        let window = window();
-        let threads = vec![counted(&window, 3, 50, 900)];
-        let (mut report, ..) = add_up(
-            &spec(1, 1),
-            DriverKind::Epoll,
-            &[Arc::clone(&window)],
-            threads,
-            None,
-        );
-        assert!(balance(&report).is_ok());
-        report.counts.completed += 1;
-        assert!(matches!(balance(&report), Err(LoadError::Accounts(_))));
-        report.counts.sent += 1;
-        report.completed += 1;
-        assert!(balance(&report).is_ok());
-        report.arrivals = Some(Arrivals {
-            scheduled: 9,
-            sent: 5,
-            waiting: 3,
-            ..Arrivals::default()
-        });
-        assert!(matches!(balance(&report), Err(LoadError::Accounts(_))));
-    }
-
-    #[test]
-    fn a_closed_loop_that_stalled_says_what_it_kept_back() {
-        let window = window();
-        let mut all = Recorder::new(window.start(), LatencyOrigin::Submitted);
-        assert_eq!(corrected(&spec(1, 1), &all, Nanos::from_secs(1)), None);
-        all.merge(&counted(&window, 3, 10, 900).recorder);
-        assert_eq!(corrected(&spec(1, 1), &all, Nanos::from_secs(1)), None);
-        // A server that answers in a millisecond, and once in half a second.
-        for latency_ms in std::iter::repeat_n(1, 9_500).chain([500]) {
-            let sent = window.start();
-            let at = Bracket {
-                from: sent,
-                to: sent,
-            };
-            let last_byte = Arrival {
-                reaped: sent + Nanos::from_millis(latency_ms),
-                ..Arrival::default()
-            };
-            let answer = Answer {
-                times: Times {
-                    submitted: at,
-                    last_byte,
-                    ..Times::default()
-                },
-                status: 200,
-                expected: true,
-            };
-            all.completed(MEASURED, &answer);
-        }
-        let seen = all.latency().summary();
-        let with = corrected(&spec(1, 1), &all, Nanos::from_secs(10)).unwrap();
-        assert!(seen.p99 < 2_000_000, "{seen:?}");
-        assert!(
-            with.p99 > 350_000_000 && with.count > seen.count + 450,
-            "{with:?}"
-        );
-        let thinking = LoadSpec {
-            pace: Pace::Closed { think_ns: 1 },
-            ..spec(1, 1)
-        };
-        assert_eq!(corrected(&thinking, &all, Nanos::from_secs(10)), None);
     }
 }

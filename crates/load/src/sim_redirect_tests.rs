@@ -228,7 +228,10 @@ fn play(seed: u64, spec: LoadSpec, server: LeadingServer) -> Led {
     assert_eq!(c.sent, ended, "seed {seed}: {c:?}");
     let whole = [c.sent, c.completed, c.failed.total(), c.in_flight];
     let users = scenario.as_ref().zip(counted.scenario);
-    let report = users.map(|(of, figures)| of.report(&figures, Nanos::from_secs(1)));
+    let report = users.map(|(of, figures)| {
+        let checks = of.checks.counts();
+        of.report(&figures, &checks, Nanos::from_secs(1))
+    });
     let unbalanced = report.as_ref().and_then(|of| of.unbalanced(whole));
     assert_eq!(unbalanced, None, "seed {seed}: {c:?}");
     Led {

@@ -346,7 +346,7 @@ fn play(seed: u64, users: Users, server: SessionServer) -> Done {
     let (counted, begin) = outcome.take().expect("the load has ended");
     let counts = counted.recorder.counts();
     let figures = counted.scenario.expect("there was one");
-    let report = scenario.report(&figures, Nanos::from_secs(1));
+    let report = scenario.report(&figures, &scenario.checks.counts(), Nanos::from_secs(1));
     let whole = [
         counts.sent,
         counts.completed,

@@ -9,6 +9,7 @@
 //! Not for: which requests they were ([`crate::trace`]).
 
 use prony_base::{Instant, Nanos};
+use serde::{Deserialize, Serialize};
 
 /// Length of a slot at first, as a power of two: 2^20 ns, about a millisecond.
 const SHIFT: u32 = 20;
@@ -18,9 +19,9 @@ const SLOTS_MAX: usize = 1 << 20;
 const SLOTS_AT_FIRST: usize = 1 << 14;
 
 /// The longest latency in each slot of the window.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Slowest {
-    start: Instant,
+    pub start: Instant,
     shift: u32,
     /// Nanoseconds; 0: no request ended there.
     slots: Vec<u64>,
@@ -34,6 +35,12 @@ impl Slowest {
             shift: SHIFT,
             slots: Vec::with_capacity(SLOTS_AT_FIRST),
         }
+    }
+
+    /// Whether it may be what was recorded, wherever it is from.
+    pub fn is_plausible(&self) -> bool {
+        (SHIFT..u64::BITS - SLOTS_MAX.ilog2()).contains(&self.shift)
+            && self.slots.len() <= SLOTS_MAX
     }
 
     /// A request that took `latency` ended at `at`. One that ended before the first slot counts into that.

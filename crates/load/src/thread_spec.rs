@@ -219,7 +219,8 @@ pub fn thread_specs(
             .map(|secure| secure.for_thread(connections(thread))),
         readings: None,
     };
-    Ok((0..spec.threads).map(thread_spec).collect())
+    let part = spec.part_here();
+    Ok((part.first..part.end).map(thread_spec).collect())
 }
 
 /// What makes no sense of a load, whatever is sent.
@@ -230,6 +231,10 @@ fn check(spec: &LoadSpec) -> Result<(), String> {
     }
     if spec.threads == 0 || spec.connections < spec.threads {
         return wrong("there must be at least one connection for each thread");
+    }
+    let part = spec.part_here();
+    if part.threads() == 0 || part.end > spec.threads {
+        return wrong("a part of a load has at least one of its threads, and no other");
     }
     if spec.requests.is_empty() {
         return wrong("there is no request to send");

@@ -1,11 +1,12 @@
 //! The times of single requests, for who wants to look at each.
 
 use prony_base::{Instant, Nanos};
+use serde::{Deserialize, Serialize};
 
 use crate::recorder::Answer;
 
 /// The times of one request that was answered, on `CLOCK_MONOTONIC`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestTimes {
     /// Number of the connection, from 0, over all threads.
     pub connection: u32,
@@ -30,6 +31,21 @@ pub struct RequestTimes {
     pub processed: Instant,
     /// Status code of the answer.
     pub status: u16,
+}
+
+impl RequestTimes {
+    /// Tells them by another clock, on which the moment `from` is `to`.
+    pub fn rebase(&mut self, from: Instant, to: Instant) {
+        for at in [
+            &mut self.intended,
+            &mut self.submitted,
+            &mut self.first_byte,
+            &mut self.last_byte,
+            &mut self.processed,
+        ] {
+            *at = at.rebased(from, to);
+        }
+    }
 }
 
 /// The times of the first requests of a thread; keeping one allocates nothing.

@@ -159,6 +159,41 @@ impl Failures {
     }
 }
 
+/// Every request of a run, counted once.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Requests handed to the kernel, warm-up and drain included.
+    pub sent: u64,
+    /// Answered in full before the window began.
+    pub warmup_completed: u64,
+    /// Failed before the window began.
+    pub warmup_failed: u64,
+    /// Answered in full, as expected or by another status, in the window.
+    pub completed: u64,
+    /// Completed answers with a status that was not expected.
+    pub unexpected_status: u64,
+    /// Answers of the whole run, warm-up and drain included, whose status (and body, where one is
+    /// expected) was an expected one.
+    #[serde(default)]
+    pub acknowledged: u64,
+    /// Failed in the window, by kind.
+    pub failed: Failures,
+    /// The part of `sent` that waited for a slot when the window ended and was sent after it.
+    #[serde(default)]
+    pub sent_in_drain: u64,
+    /// Sent, or waiting for a slot and sent afterwards, and neither answered nor failed when the window ended:
+    /// `drained + drain_failed + abandoned`.
+    pub in_flight: u64,
+    /// Requests in flight that were answered in full afterwards.
+    pub drained: u64,
+    /// Requests in flight that failed afterwards other than by time-out.
+    pub drain_failed: u64,
+    /// Requests in flight that were not answered within the time-out.
+    pub abandoned: u64,
+    /// Attempts to connect that failed, by kind; no request was sent on these.
+    pub connect_failed: Failures,
+}
+
 /// Percentiles of a latency in nanoseconds; all zero where nothing was counted. A percentile, and the largest, is
 /// [`NEVER`] where it falls among the infinite ones; mean and deviation are of the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

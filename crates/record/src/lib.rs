@@ -23,6 +23,7 @@
 //! - [`LoadReport`]: what the load generator measured in it.
 #![forbid(unsafe_code)]
 
+mod agents;
 mod agreement;
 mod answers;
 mod client;
@@ -44,8 +45,9 @@ mod service;
 mod source;
 mod trial;
 
+pub use agents::{AgentReport, LoadPart};
 pub use agreement::{Agreement, DOWNLOADS, REQUESTS, agreement};
-pub use answers::{AnswerChecks, CheckCount, Failures, LatencyNs, NEVER};
+pub use answers::{AnswerChecks, CheckCount, Counts, Failures, LatencyNs, NEVER};
 pub use client::{
     ClientFigures, ClientReport, CountsSign, PeerCounts, PlannedClient, PlannedNetwork, Spread,
 };
@@ -53,7 +55,7 @@ pub use disturbed::{DISTURBED, disturbed};
 pub use environment::{CodeState, Environment, Fact, Software};
 pub use histogram::Histogram;
 pub use load::{
-    Arrivals, CodedReport, Counts, ExpectedAnswer, GeneratorDelay, GeneratorEvent, Http2Report,
+    Arrivals, CodedReport, ExpectedAnswer, GeneratorDelay, GeneratorEvent, Http2Report,
     HttpProtocol, LoadData, LoadReport, LoadSpec, LoadTarget, LoadTls, PreparedRequest, QUEUE_MAX,
     RedirectReport, RequestOrder, RowOrder, Slices, SpokenTls, ThreadCpu, TlsReport, Turn, Turned,
 };

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::Histogram;
-use crate::answers::{AnswerChecks, CheckCount, Failures, LatencyNs, is_zero};
+use crate::agents::{AgentReport, LoadPart};
+use crate::answers::{AnswerChecks, CheckCount, Counts, LatencyNs, is_zero};
 use crate::pace::{LatencyOrigin, Pace, Timestamps};
 use crate::scenario::{ScenarioReport, ScenarioSpec};
 use crate::search::{FindMax, RateSearch};
@@ -173,6 +174,19 @@ pub struct LoadSpec {
     /// without a pipeline only; `None`: requests have nothing to do with each other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<ScenarioSpec>,
+    /// The threads of it that run here, where others run elsewhere; `None`: all do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<LoadPart>,
+}
+
+impl LoadSpec {
+    /// The threads of it that run here.
+    pub fn part_here(&self) -> LoadPart {
+        self.part.unwrap_or(LoadPart {
+            first: 0,
+            end: self.threads,
+        })
+    }
 }
 
 /// The order in which the requests of a load are sent.
@@ -473,6 +487,9 @@ pub struct LoadReport {
     /// What came of users and of each of their steps; `None` without a scenario.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<ScenarioReport>,
+    /// What each agent did; empty where one machine drove all of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<AgentReport>,
 }
 
 impl LoadReport {
@@ -612,41 +629,6 @@ pub struct GeneratorDelay {
     pub at_most: bool,
 }
 
-/// Every request of a run, counted once.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
-pub struct Counts {
-    /// Requests handed to the kernel, warm-up and drain included.
-    pub sent: u64,
-    /// Answered in full before the window began.
-    pub warmup_completed: u64,
-    /// Failed before the window began.
-    pub warmup_failed: u64,
-    /// Answered in full, as expected or by another status, in the window.
-    pub completed: u64,
-    /// Completed answers with a status that was not expected.
-    pub unexpected_status: u64,
-    /// Answers of the whole run, warm-up and drain included, whose status (and body, where one is
-    /// expected) was an expected one.
-    #[serde(default)]
-    pub acknowledged: u64,
-    /// Failed in the window, by kind.
-    pub failed: Failures,
-    /// The part of `sent` that waited for a slot when the window ended and was sent after it.
-    #[serde(default)]
-    pub sent_in_drain: u64,
-    /// Sent, or waiting for a slot and sent afterwards, and neither answered nor failed when the window ended:
-    /// `drained + drain_failed + abandoned`.
-    pub in_flight: u64,
-    /// Requests in flight that were answered in full afterwards.
-    pub drained: u64,
-    /// Requests in flight that failed afterwards other than by time-out.
-    pub drain_failed: u64,
-    /// Requests in flight that were not answered within the time-out.
-    pub abandoned: u64,
-    /// Attempts to connect that failed, by kind; no request was sent on these.
-    pub connect_failed: Failures,
-}
-
 /// Bodies of answers as they came and as they were decoded, of all answers of the run whose bodies could be.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct CodedReport {
@@ -658,6 +640,16 @@ pub struct CodedReport {
     pub wire_bytes: u64,
     /// Bytes that these stand for.
     pub decoded_bytes: u64,
+}
+
+impl CodedReport {
+    /// Adds those of another place.
+    pub fn add(&mut self, other: &CodedReport) {
+        self.answers += other.answers;
+        self.coded += other.coded;
+        self.wire_bytes += other.wire_bytes;
+        self.decoded_bytes += other.decoded_bytes;
+    }
 }
 
 /// Redirects that were followed. Each is a request in `counts`, with a latency of its own.

@@ -3,9 +3,10 @@
 use prony_findings::measure;
 use prony_load::{LoadReport, LoadResult};
 
+use super::agents;
 use crate::Ending;
 
-/// How a run ends. Invalid: nothing was answered, not all requests that were asked for were sent, or the
+/// How a run ends. Invalid: an agent did not do its part, nothing was answered, not all requests that were asked for were sent, or the
 /// server or the generator did not keep up with the rate. Failed: answers came, and some requests have no right one, unless
 /// that is allowed.
 pub fn ending(outcome: &LoadResult, allow_failures: bool) -> Ending {
@@ -15,7 +16,11 @@ pub fn ending(outcome: &LoadResult, allow_failures: bool) -> Ending {
         .is_some_and(|arrivals| arrivals.generator_short || arrivals.overloaded);
     if outcome.interrupted {
         Ending::Interrupted
-    } else if answered(report) + wrong(report) == 0 || report.unsent > 0 || short {
+    } else if agents::has_failed(&report.agents)
+        || answered(report) + wrong(report) == 0
+        || report.unsent > 0
+        || short
+    {
         Ending::Invalid
     } else if failed(report) > 0 && !allow_failures {
         Ending::Failed

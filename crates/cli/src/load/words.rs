@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use prony_base::Nanos;
 use prony_base::typed::duration;
 
+use super::agents::AgentWords;
 use super::answer_words::AnswerWords;
 use super::expect::ExpectWords;
 use super::form::FormWords;
@@ -34,8 +35,8 @@ const EXCHANGES_MAX: u32 = 1_000;
      scheduled = sent + still waiting + dropped. A latency above a limit is no failure unless --require says \
      so.\nExit codes: 0 answers came, and none failed; 1 some requests \
      failed, had an unexpected status or were never sent for want of a connection, a --require was missed, \
-     --stop-on ended the run, or --find-max found no rate that keeps its objective; 2 wrong usage; 3 no answer, not all of -n were sent, or server or generator could not keep the \
-     rate; 130 interrupted."
+     --stop-on ended the run, or --find-max found no rate that keeps its objective; 2 wrong usage; 3 no answer, not all of -n were sent, server or generator could not keep the \
+     rate, or an agent was lost or late; 130 interrupted."
 )]
 pub struct LoadWords {
     /// What to drive: http://HOST:PORT/PATH, or https:// for TLS; several paths of one server are requested in turn
@@ -48,7 +49,7 @@ pub struct LoadWords {
     /// Connections to keep open, in all
     #[arg(short, long, value_name = "N", default_value_t = 10, value_parser = connections, alias = "clients")]
     pub connections: u32,
-    /// Threads to use, one event loop each [default: 2; 1 with -c 1]
+    /// Threads to use, one event loop each [default: 2, on each machine; 1 with -c 1]
     #[arg(short, long, value_name = "N", value_parser = threads)]
     pub threads: Option<u32>,
     /// How long to measure: 500ms, 10s, 2m, 1h [default: 10s; with -n: until all are answered]
@@ -136,6 +137,8 @@ pub struct LoadWords {
     pub form: FormWords,
     #[command(flatten)]
     pub tls: TlsWords,
+    #[command(flatten)]
+    pub agents: AgentWords,
     /// Exit with 0 although requests failed, if any was answered: for callers that read the report
     #[arg(long)]
     pub allow_failures: bool,

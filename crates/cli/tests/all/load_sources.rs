@@ -17,19 +17,19 @@ use serde_json::Value;
 const HELLO: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nHello";
 
 /// A server that writes down each request and answers all alike.
-struct Server {
-    url: String,
+pub struct Server {
+    pub url: String,
     seen: Arc<Mutex<Vec<String>>>,
 }
 
 impl Server {
-    fn start(answer: &str) -> Server {
+    pub fn start(answer: &str) -> Server {
         let answer = answer.to_owned();
         Server::answering(move |_| answer.clone())
     }
 
     /// One whose answer depends on the request.
-    fn answering<B: AsRef<[u8]>>(answer: impl Fn(&str) -> B + Send + Sync + 'static) -> Server {
+    pub fn answering<B: AsRef<[u8]>>(answer: impl Fn(&str) -> B + Send + Sync + 'static) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -44,12 +44,12 @@ impl Server {
     }
 
     /// The requests since the last call, each as text.
-    fn requests(&self) -> Vec<String> {
+    pub fn requests(&self) -> Vec<String> {
         std::mem::take(&mut *self.seen.lock().expect("no panic"))
     }
 
     /// Their first lines without the version.
-    fn lines(&self) -> Vec<String> {
+    pub fn lines(&self) -> Vec<String> {
         let line = |request: &String| {
             let line = request.lines().next().unwrap_or_default();
             line.trim_end_matches(" HTTP/1.1").to_owned()

@@ -1,6 +1,7 @@
 //! The tests of this crate in one program: each program is linked for itself, which takes longer than its tests do.
 //! `subjects` is a step of its own in ./test: it builds every subject.
 
+mod agents;
 mod alone;
 mod bundle;
 mod check;

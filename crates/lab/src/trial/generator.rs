@@ -257,7 +257,7 @@ enum Kind {
 /// # Errors
 /// A file of its requests is not the one that was planned.
 pub fn spec(order: &TrialOrder, entry: &Place, further: &[Place]) -> Result<LoadSpec, String> {
-    let threads = threads(order);
+    let (threads, requests_max) = (threads(order), order.workload.requests_max);
     let target = |place: &Place| LoadTarget {
         url: format!(
             "{}://{}{}",
@@ -286,12 +286,9 @@ pub fn spec(order: &TrialOrder, entry: &Place, further: &[Place]) -> Result<Load
         further: further.iter().map(target).collect(),
         threads: threads.min(order.cell.connections.max(1)),
         connections: order.cell.connections,
-        warmup_ns: match order.workload.requests_max {
-            None => order.warmup_ns,
-            Some(_) => 0,
-        },
+        warmup_ns: requests_max.map_or(order.warmup_ns, |_| 0),
         duration_ns: order.duration_ns,
-        requests_max: order.workload.requests_max,
+        requests_max,
         timeout_ns: order.workload.timeout_ns,
         expected_status: vec![order.workload.expect_status],
         checks: Some(&order.workload.expect_checks)

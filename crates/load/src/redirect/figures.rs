@@ -1,11 +1,12 @@
 //! What is counted of redirects that are followed.
 
 use prony_record::RedirectReport;
+use serde::{Deserialize, Serialize};
 
 use crate::latencies::Latencies;
 
 /// What one thread counts of hops.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct HopFigures {
     /// Hops that were sent.
     pub followed: u64,

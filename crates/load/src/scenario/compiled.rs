@@ -13,7 +13,7 @@ use super::take::CompiledTake;
 use crate::checks::{AnswerFaults, Checks, FailedAnswer, ObservedAnswer};
 use crate::fields::{names_in, spans};
 use crate::filled::{FilledRequest, ValuePlace};
-use crate::rows::DataFile;
+use crate::rows::{DataFile, RowShare};
 use crate::window::Window;
 
 /// One step, compiled.
@@ -76,7 +76,7 @@ impl Scenario {
             return Err(format!("{} steps have {requests} requests", all.len()));
         }
         let data = spec.data.as_ref();
-        let data = data.map(|data| DataFile::open(&data.path, data.order));
+        let data = data.map(|data| DataFile::open(&data.path, data.order, RowShare::of(spec)));
         let data = data.transpose().map_err(|error| error.to_string())?;
         let mut names = data
             .as_ref()
@@ -128,18 +128,23 @@ impl Scenario {
         FilledRequest::compile_step(bytes, &self.names, place).map_err(|error| error.to_string())
     }
 
-    /// What came of a window of `length`.
-    pub fn report(&self, figures: &ScenarioFigures, length: Nanos) -> ScenarioReport {
+    /// What came of a window of `length`; `counts`: of all checks.
+    pub fn report(
+        &self,
+        figures: &ScenarioFigures,
+        counts: &[CheckCount],
+        length: Nanos,
+    ) -> ScenarioReport {
         let flows: Vec<&str> = self.spec.flows.iter().map(|of| of.name.as_str()).collect();
         let names = self.spec.flows.iter().flat_map(|flow| {
             let steps = flow.steps.iter();
             steps.map(|step| (flow.name.as_str(), step.name.as_str()))
         });
-        let counts = self.checks.counts();
         let checks = self.steps.iter().map(|step| {
             let first = usize::from(step.first_check);
             let count = step.checks.count_of_checks() + step.takes.len();
-            counts[first..first + count].to_vec()
+            let own = counts.get(first..first + count);
+            own.unwrap_or_default().to_vec()
         });
         let bare = checks
             .zip(names.clone())

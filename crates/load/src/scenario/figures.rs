@@ -6,6 +6,7 @@ use prony_base::{Nanos, PerSecond};
 use prony_record::{
     CheckCount, FlowReport, IterationCounts, LatencyOrigin, ScenarioReport, StepCounts, StepReport,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 use crate::interval::StepTotals;
@@ -14,7 +15,7 @@ use crate::recorder::{Answer, Phases, add_failures};
 use crate::window::LoadPhase;
 
 /// What is counted of a step.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct StepFigures {
     /// Its requests.
     pub counts: StepCounts,
@@ -73,7 +74,7 @@ impl StepFigures {
 }
 
 /// What is counted of a flow.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FlowFigures {
     /// Its iterations.
     pub counts: IterationCounts,
@@ -82,7 +83,7 @@ pub struct FlowFigures {
 }
 
 /// What one thread counts, or all threads together.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ScenarioFigures {
     /// Of each step.
     pub steps: Vec<StepFigures>,

@@ -87,6 +87,7 @@ fn arrows() -> BTreeMap<&'static str, &'static [&'static str]> {
             ],
         ),
         ("script", &["base", "wire", "load"]),
+        ("agents", &["base", "load", "record"]),
         ("stats", &["base", "record"]),
         ("findings", &["base", "record", "stats"]),
         ("report", &["base", "record", "stats", "findings"]),
@@ -100,7 +101,7 @@ fn arrows() -> BTreeMap<&'static str, &'static [&'static str]> {
             "cli",
             &[
                 "base", "wire", "engine", "http", "load", "record", "stats", "findings", "report",
-                "lab", "ping", "program", "tls", "script",
+                "lab", "ping", "program", "tls", "script", "agents",
             ],
         ),
         (

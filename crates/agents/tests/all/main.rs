@@ -1,0 +1,3 @@
+//! Tests of controller and agents together.
+
+mod sim;
