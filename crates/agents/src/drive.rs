@@ -31,12 +31,7 @@ pub fn run(
     let mut told = Instant::ZERO;
     while !fleet.is_over() {
         carry(&mut fleet, &pipes)?;
-        while let Some(event) = fleet.event() {
-            match event {
-                FleetEvent::Connected { start, end } => observer.connected(start, end),
-                FleetEvent::Second(second) => observer.interval(&second),
-            }
-        }
+        tell(&mut fleet, observer);
         let now = clock::monotonic();
         if now.since(told) >= PROGRESS_EVERY {
             told = now;
@@ -51,9 +46,20 @@ pub fn run(
         fleet.tick(clock::monotonic())?;
     }
     drop(pipes);
-    let outcome = fleet.result(clock::monotonic())?;
+    tell(&mut fleet, observer);
+    let outcome = fleet.result()?;
     outcome.rest.iter().for_each(|rest| observer.interval(rest));
     Ok(outcome.result)
+}
+
+/// Tells what has happened.
+fn tell(fleet: &mut Fleet, observer: &mut dyn Observer) {
+    while let Some(event) = fleet.event() {
+        match event {
+            FleetEvent::Connected { start, end } => observer.connected(start, end),
+            FleetEvent::Second(second) => observer.interval(&second),
+        }
+    }
 }
 
 /// Carries what is to be said, and takes what was.

@@ -15,7 +15,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use crate::message::{ToAgent, WorkFile};
 
 /// Bytes of a file in one message.
-const PART_BYTES: usize = 192 << 10;
+pub const PART_BYTES: usize = 192 << 10;
 /// Bytes of all files of a load.
 const BYTES_MAX: usize = 1 << 30;
 

@@ -108,9 +108,11 @@ struct FleetAgent {
     answered: u64,
     /// Connections that are open; `None`: it is not ready.
     opened: Option<u64>,
-    /// When it began, here.
-    begun: Option<Instant>,
+    /// When it began, here, and by how much that may be wrong.
+    begun: Option<(Instant, Nanos)>,
     heard_at: Instant,
+    /// When a long line of it was last seen to come.
+    alive_at: Instant,
     /// What its seconds add up to, and how many they are.
     told: ToldTotals,
     seconds: u64,
@@ -194,6 +196,7 @@ impl Fleet {
             opened: None,
             begun: None,
             heard_at: now,
+            alive_at: Instant::ZERO,
             told: ToldTotals::default(),
             seconds: 0,
             so_far: (0, 0),
@@ -266,7 +269,7 @@ impl Fleet {
     /// A long line of an agent is on its way.
     pub fn is_heard(&mut self, number: usize, now: Instant) {
         if let Some(agent) = self.agents.get_mut(number) {
-            agent.heard_at = now;
+            (agent.heard_at, agent.alive_at) = (now, now);
         }
     }
 
@@ -344,13 +347,13 @@ impl Fleet {
         // What waits at the end may be sent for so long, and be answered for as long.
         let after = Nanos(self.spec.timeout_ns) * 2 + SLACK;
         match self.phase {
-            FleetPhase::Greeting if agent.machine.is_none() && now.since(self.since) > greeting => {
+            FleetPhase::Greeting if agent.machine.is_none() && silent > greeting => {
                 Some(format!("it has not answered within {greeting}"))
             }
             FleetPhase::Greeting => None,
             _ if agent.result.is_some() => None,
             _ if silent > silent_max => Some(format!("nothing was heard of it for {silent}")),
-            FleetPhase::Running if now > end + after => {
+            FleetPhase::Running if now > end + after && now.since(agent.alive_at) > SILENT_MAX => {
                 Some(format!("it had no result {after} after the window"))
             }
             _ => None,
@@ -386,7 +389,8 @@ impl Fleet {
                 self.go_on(now)
             }
             FromAgent::Begun { at } => {
-                agent.begun = agent.offset.here(at);
+                let here = agent.offset.here(at);
+                agent.begun = here.map(|here| (here, agent.offset.within(now)));
                 Ok(())
             }
             FromAgent::Second { totals, .. } if !totals.so_far.follows(&agent.told.so_far) => {
@@ -453,7 +457,9 @@ impl Fleet {
     fn hand_out(&mut self, now: Instant) -> Result<(), FleetError> {
         self.enter(FleetPhase::Connecting, now);
         let parts = files::parts(&self.spec)?;
-        self.sending_max = SENDING_MAX * parts.len() as u64;
+        let bodies = self.spec.requests.iter().map(|request| request.bytes.len());
+        let others = bodies.sum::<usize>() / files::PART_BYTES;
+        self.sending_max = SENDING_MAX * (parts.len() + others) as u64;
         for number in 0..self.agents.len() {
             for part in &parts {
                 self.say(number, part, now);
@@ -514,6 +520,7 @@ impl Fleet {
             ..ToldTotals::default()
         };
         self.seconds.end(number, rest);
+        self.tell_seconds();
         if self.stopped_at.is_none() {
             self.stopped_at = Some(now);
             self.say_all(&ToAgent::Stop, now);
@@ -543,7 +550,7 @@ impl Fleet {
     ///
     /// # Errors
     /// No agent has counted anything.
-    pub fn result(mut self, now: Instant) -> Result<FleetResult, FleetError> {
+    pub fn result(mut self) -> Result<FleetResult, FleetError> {
         let mut parts = Vec::new();
         let mut reports = Vec::new();
         for agent in &mut self.agents {
@@ -554,11 +561,12 @@ impl Fleet {
                     PartResult::until_lost(&self.spec, agent.part, told)
                 }
             };
-            let begun = agent.begun.map(|at| signed(self.go_at, at));
+            let begun = agent.begun.map(|(at, _)| signed(self.go_at, at));
+            let within = agent.begun.map_or(Nanos::MAX, |(_, within)| within);
             reports.push(AgentReport {
                 name: agent.name.clone(),
                 began_after_ns: begun,
-                clock_within_ns: agent.offset.within(now).0,
+                clock_within_ns: within.0,
                 round_trip_ns: agent.offset.round_trip().0,
                 lost: agent.lost.clone(),
                 is_late: begun.is_some_and(|after| after > LATE.0.cast_signed()),
@@ -571,6 +579,9 @@ impl Fleet {
             .iter()
             .filter_map(|agent| agent.lost.as_ref().zip(Some(&agent.name)));
         let why = lost.map(|(why, name)| format!("{name}: {why}"));
+        if self.interrupted && parts.iter().all(PartResult::is_empty) {
+            return Err(FleetError::Interrupted);
+        }
         if parts.iter().all(PartResult::is_empty) && why.clone().count() == parts.len() {
             return Err(FleetError::NoneLeft(why.collect::<Vec<_>>().join("; ")));
         }

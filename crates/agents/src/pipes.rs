@@ -16,6 +16,8 @@ use crate::worker::{LineRead, read_lines, write_lines};
 
 /// Lines of its standard error by which an end is explained.
 const TAIL_LINES: usize = 3;
+/// The program is sent in pieces of so many bytes, each of which is a sign of life.
+const PIECE_BYTES: usize = 1 << 20;
 /// How long an agent may take to end when its input has ended, and then when it is told to by a signal.
 const GRACE: Duration = Duration::from_secs(3);
 const GRACE_AFTER_TERM: Duration = Duration::from_secs(1);
@@ -152,7 +154,8 @@ fn start(
     let reads_errors = thread::spawn(move || keep_tail(stderr, &kept));
     thread::spawn(move || {
         let mut stdout = BufReader::new(stdout);
-        let is_there = greeted(&mut stdout, stdin, program, to_write);
+        let alive = || send.send((number, Carried::Alive)).is_ok();
+        let is_there = greeted(&mut stdout, stdin, (&program, &alive), to_write);
         if is_there {
             read_lines(stdout, |read| {
                 let carried = match read {
@@ -184,7 +187,7 @@ fn start(
 fn greeted(
     stdout: &mut BufReader<impl io::Read>,
     mut stdin: ChildStdin,
-    program: Arc<[u8]>,
+    (program, alive): (&[u8], &dyn Fn() -> bool),
     lines: mpsc::Receiver<Vec<u8>>,
 ) -> bool {
     if program.is_empty() {
@@ -199,8 +202,11 @@ fn greeted(
             return false;
         }
         let line = String::from_utf8_lossy(&line);
-        if line.trim_end().ends_with(WANTS) && stdin.write_all(&program).is_err() {
-            return false;
+        if line.trim_end().ends_with(WANTS) {
+            let mut pieces = program.chunks(PIECE_BYTES);
+            if !pieces.all(|piece| stdin.write_all(piece).is_ok() && alive()) {
+                return false;
+            }
         }
         // Only now does an agent read: what copies the program may read more than that.
         if line.trim_end().ends_with(HAS) {

@@ -82,7 +82,7 @@ m=$(uname -s)/$(uname -m)
 d=${{XDG_CACHE_HOME:-$HOME/.cache}}/prony/agents
 p=$d/{digest}
 n=$p.$(uname -n).$$
-if [ ! -x "$p" ]; then
+if [ ! -x "$p" ] || [ "$(wc -c < "$p")" -ne {size} ]; then
   mkdir -p "$d" || say "no folder for the program can be made there"
   echo "{WANTS}"
   head -c {size} > "$n" && [ "$(wc -c < "$n")" -eq {size} ] && chmod 755 "$n" && mv "$n" "$p" || {{

@@ -5,9 +5,11 @@
 use std::io::{self, BufReader, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use prony_base::Instant;
+use prony_base::{Instant, Nanos, clock};
 use prony_load::{LoadResult, LoadSpec, Objective, Observer, find_max_after};
 use prony_record::{FindMax, GeneratorEvent, RateSearch, Turn, Turned};
 use serde::Deserialize as _;
@@ -15,6 +17,9 @@ use serde::Deserialize as _;
 use crate::signals::interruption;
 use crate::{Ending, Streams};
 
+/// A load of so many requests has no warm-up, and may be over in milliseconds: so long before it begins it is announced, for clocks to
+/// be read on time.
+const NOTICE: Nanos = Nanos::from_millis(50);
 /// Longest order: 64 requests with bodies of a megabyte are well below it.
 const ORDER_BYTES_MAX: u64 = 1 << 30;
 
@@ -25,6 +30,10 @@ pub fn run(streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
     let mut input = serde_json::Deserializer::from_reader(input);
     let spec = LoadSpec::deserialize(&mut input).context("the load specification is not one")?;
     let mut announcer = Announcer {
+        notice: match spec.requests_max {
+            None => Nanos::ZERO,
+            Some(_) => NOTICE,
+        },
         out: streams.out,
         turns: input,
         interrupted: interruption()?,
@@ -90,6 +99,8 @@ fn print(out: &mut dyn Write, event: &GeneratorEvent) -> io::Result<()> {
 }
 
 struct Announcer<'a, R: Read> {
+    /// How long before its beginning the load is announced.
+    notice: Nanos,
     out: &'a mut dyn Write,
     turns: Turns<R>,
     interrupted: Arc<AtomicBool>,
@@ -100,12 +111,20 @@ struct Announcer<'a, R: Read> {
 type Turns<R> = serde_json::Deserializer<serde_json::de::IoRead<R>>;
 
 impl<R: Read> Observer for Announcer<'_, R> {
+    fn begin(&mut self, _opened: usize) -> Option<Instant> {
+        Some(clock::monotonic() + self.notice)
+    }
+
     fn connected(&mut self, start: Instant, end: Instant) {
         let event = GeneratorEvent::Connected {
             window_start_ns: start.0,
             window_end_ns: end.0,
         };
         self.failed = print(self.out, &event).err();
+        if self.notice > Nanos::ZERO {
+            // A closed loop begins when it is let go.
+            thread::sleep(Duration::from_nanos(start.since(clock::monotonic()).0));
+        }
     }
 
     fn turn(&mut self) -> Option<Turn> {

@@ -341,10 +341,9 @@ impl World {
                 break;
             }
         }
-        let now = Instant(self.now);
         let result = match (failed, self.fleet) {
             (Some(error), _) => Err(error),
-            (None, Some(fleet)) if fleet.is_over() => fleet.result(now).map(Some),
+            (None, Some(fleet)) if fleet.is_over() => fleet.result().map(Some),
             (None, _) => Ok(None),
         };
         (result, self.machines, self.seconds)

@@ -468,6 +468,10 @@ fn the_real_ssh_brings_the_program_once_and_says_what_is_wrong() {
     for time in ["first", "again"] {
         let (code, said) = load(&folder, &words);
         let log = fs::read_to_string(folder.join("sshd.log")).unwrap_or_default();
+        if log.contains("account is locked") {
+            prony_testkit::skip("an account that sshd lets in without PAM");
+            return;
+        }
         done(code, &format!("{time}: {said}{log}"));
         assert_eq!(server.requests().len(), 400, "{time}");
         assert_eq!(

@@ -100,6 +100,8 @@ pub fn estimate(plan: &Plan, per_trial: Nanos, all: Beside) -> Nanos {
         match workload.and_then(|workload| workload.client.as_ref()) {
             Some(client) => client::estimate(client, Nanos(plan.duration_ns)),
             None if cell.count.is_some() => PROGRAM,
+            // How long so many requests take is not known: mostly far less than a window.
+            None if workload.is_some_and(|of| of.requests_max.is_some()) => PROGRAM,
             None => window + in_turns(cell) + workload.map_or(Nanos::ZERO, find_max::length),
         }
     };

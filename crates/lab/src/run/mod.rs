@@ -368,7 +368,7 @@ impl Runner<'_> {
         let mut asks = workload.clone();
         let (mut warmup_ns, mut duration_ns) = (self.plan.warmup_ns, self.plan.duration_ns);
         if let Generator::Profile { pass } = &task.generator {
-            asks.find_max = None;
+            (asks.find_max, asks.requests_max) = (None, None);
             duration_ns = self
                 .plan
                 .profile

@@ -80,7 +80,9 @@ impl Load {
     pub async fn result(&self) -> Result<Driven, Halt> {
         let mut driver = self.take_driver()?;
         let search = plan::longest_search(&self.context.order.workload);
-        let timeout = Nanos(self.spec.timeout_ns) + SLACK + search;
+        // Where it is waited for from the beginning of the window, that is before it, too.
+        let window = self.spec.requests_max.map_or(0, |_| self.spec.duration_ns);
+        let timeout = Nanos(self.spec.timeout_ns) + SLACK + search + Nanos(window);
         let late = || format!("the generator had no result {timeout} after the window");
         driver.turns = None;
         let result = async { driver.result(&self.spec).await.map_err(Halt::Failed) };

@@ -190,15 +190,21 @@ impl<'a> ServerTrial<'a> {
         let sleeping = self.context.handle.sleep_until(shortly_before(window.end));
         let waiting = self.context.unless_interrupted(sleeping);
         let (watched, late, used) = self.pass_window(window, 0, waiting).await;
+        let lived = self.end_window(watched.is_ok(), used);
+        self.note_late(late);
+        watched?;
+        Ok(lived)
+    }
+
+    /// Whether the subject lived through the window, which `was_watched`; one that is to be killed is.
+    fn end_window(&mut self, was_watched: bool, used: Nanos) -> Result<(), Halt> {
         let lived = self.participants.check_alive("the window ended");
-        if watched.is_ok() && lived.is_ok() && self.is_ended_by(Ended::Killed) {
+        if was_watched && lived.is_ok() && self.is_ended_by(Ended::Killed) {
             // As early as its clocks allow, so that outstanding requests are not answered.
             self.participants.kill();
         }
         self.context.trial.borrow_mut().sampler_cpu_ns = Some(used.0);
-        self.note_late(late);
-        watched?;
-        Ok(lived)
+        lived
     }
 
     /// Measures the window of a number of requests, which ends when the generator has told of the last of them.
@@ -218,9 +224,9 @@ impl<'a> ServerTrial<'a> {
             ..window
         };
         let (watched, _, used) = self.pass_window(until_told, 0, told).await;
-        self.context.trial.borrow_mut().sampler_cpu_ns = Some(used.0);
+        let lived = self.end_window(watched.is_ok(), used);
         watched?;
-        Ok(self.participants.check_alive("the window ended"))
+        Ok(lived)
     }
 
     /// Reads all clocks at both edges of a window, of which `samples` were taken before; it is slept through by `waiting`,
